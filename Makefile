@@ -1,0 +1,73 @@
+# The one place for commands: `make` lists them. Everything runs from .venv, which the first command makes.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.setup-done
+# -qq: errors only, no progress.
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+
+# Extra arguments for pytest: make test ARGS="-k quadrature"
+ARGS ?=
+# Test processes: `make test JOBS=0` runs them all in one.
+JOBS ?= auto
+
+# No command below needs a network once `setup` is done.
+export HF_HUB_OFFLINE := 1
+export TOKENIZERS_PARALLELISM := false
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.PHONY: help setup demo test lint types format bench docs soak clean
+
+help:  ## list the commands
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+
+setup: $(STAMP)  ## make .venv with everything that development needs
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "pairlens needs Python 3.11 or later, and $(PYTHON) is $$($(PYTHON) --version 2>&1);" \
+			"name another one: make $(or $(MAKECMDGOALS),setup) PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "installing torch"
+	@$(PIP) install "$$(grep '^torch==' constraints.txt)"
+	@echo "installing pairlens and its tools"
+	@$(PIP) install -c constraints.txt -e ".[offline,dev]"
+	@touch $@
+
+demo: setup  ## explain one pair of sentences in the terminal
+	@$(BIN)/pairlens explain "The coffee here is not good." "This coffee is bad."
+
+test: lint  ## lint, types, doctests and tests
+	$(BIN)/pytest -n $(JOBS) --maxprocesses 4 $(ARGS)
+
+lint: setup  ## ruff and pyright
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+types: setup  ## pyright alone
+	$(BIN)/pyright
+
+format: setup  ## put the code into the house's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup  ## every benchmark, the comparison with the papers' algorithm first
+	@for script in benchmarks/versus_papers.py $$(ls benchmarks/*.py | grep -v -e /versus_papers.py -e /_); do \
+		echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+docs: setup  ## the documentation, into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+soak: setup  ## the slow tests that `make test` leaves out
+	$(BIN)/pytest -m slow $(ARGS)
+
+clean:  ## remove what the commands made, .venv too
+	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis *.egg-info src/*.egg-info
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
