@@ -1,0 +1,67 @@
+"""Everything pairlens raises on purpose, under one root class."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class PairlensError(Exception):
+    """Root of all errors raised by pairlens."""
+
+
+class InputError(PairlensError, ValueError):
+    """A text, a level, an option or a file that cannot be used; says what came, what was expected, what to do."""
+
+
+class ModelError(PairlensError):
+    """A model that cannot be explained, or not in the way asked for."""
+
+
+class NotConverged(PairlensError):
+    """The integral did not reach the tolerance; `gap` is what it did reach."""
+
+    def __init__(self, message: str, *, gap: float, tol: float) -> None:
+        super().__init__(message)
+        self.gap = gap
+        self.tol = tol
+
+
+class NumericalError(PairlensError):
+    """A NaN or an infinity where a number was expected."""
+
+
+class MissingExtra(PairlensError, ImportError):
+    """An optional dependency is not installed; the message is the command that installs it."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"{package} is not installed and this needs it. Install it with: pip install 'pairlens[{extra}]'"
+        )
+
+
+class TruncationWarning(UserWarning):
+    """A text was longer than the model takes; only its beginning is explained."""
+
+
+class ReferenceWarning(UserWarning):
+    """The references carry so much of the score that the matrix says little about it."""
+
+
+def choose(kind: str, given: object, valid: Iterable[str]) -> str:
+    """Return `given` if it is one of `valid`, else raise and name the nearest valid one.
+
+    Example:
+        >>> choose("measure", "dot", ("cosine", "dot"))
+        'dot'
+        >>> choose("measure", "cosinus", ("cosine", "dot"))
+        Traceback (most recent call last):
+            ...
+        pairlens.errors.InputError: unknown measure 'cosinus'. Did you mean 'cosine'? Valid: cosine, dot.
+    """
+    names = tuple(valid)
+    if isinstance(given, str) and given in names:
+        return given
+    near = difflib.get_close_matches(str(given), names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise InputError(f"unknown {kind} {given!r}.{hint} Valid: {', '.join(names)}.")
