@@ -1,0 +1,173 @@
+"""Rules are tables: their weights, their degree, their order; and the adaptive plan reaches what it promises."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairlens import Adaptive, GaussLegendre, InputError, Riemann
+from pairlens.quadrature import Ask, SinhMap, Table, gauss, mapped_gauss, plan
+
+
+def drive(rule, e, slope, noise=1e-15):
+    """Hold a plan's conversation about the function e; returns the last table and how often each thing was asked."""
+    talk = plan(rule, noise)
+    asked = {"values": 0, "slopes": 0, "proposals": 0}
+    target = e(np.array([1.0]))[0] - e(np.array([0.0]))[0]
+    table, question = None, next(talk)
+    try:
+        while True:
+            if isinstance(question, Table):
+                asked["proposals"] += 1
+                table = question
+                miss = np.linalg.norm(table.weights @ slope(table.nodes) - target) / np.linalg.norm(target)
+                question = talk.send(np.array([miss]))
+            else:
+                assert isinstance(question, Ask)
+                asked["slopes" if question.slope else "values"] += len(question.points)
+                question = talk.send((slope if question.slope else e)(question.points))
+    except StopIteration:
+        return table, asked
+
+
+def arctan(centre, width):
+    """A bump of poles at centre ± i width, in two dimensions, and its slope."""
+
+    def e(a):
+        return np.stack([np.arctan((a - centre) / width), a], axis=1)
+
+    def slope(a):
+        return np.stack([width / ((a - centre) ** 2 + width**2), np.ones_like(a)], axis=1)
+
+    return e, slope
+
+
+def miss_of(table, e, slope):
+    target = e(np.array([1.0]))[0] - e(np.array([0.0]))[0]
+    return np.linalg.norm(table.weights @ slope(table.nodes) - target) / np.linalg.norm(target)
+
+
+@given(st.integers(1, 60))
+def test_weights_and_check_weights_sum_to_one(n):
+    for table in (Riemann(n).table(), GaussLegendre(n).table()):
+        assert table.weights.sum() == pytest.approx(1, abs=1e-12)
+        assert table.check.sum() == pytest.approx(1, abs=1e-12)
+        assert len(table.nodes) == n
+        assert np.all(np.diff(table.nodes) > 0)
+
+
+@given(st.integers(1, 20))
+def test_gauss_is_exact_to_its_degree_and_no_further(n):
+    table = gauss(n)
+    degrees = np.arange(2 * n + 1)
+    found = np.array([table.weights @ table.nodes**d for d in degrees])
+    assert np.allclose(found[:-1], 1 / (degrees[:-1] + 1), atol=1e-13)
+    # The next degree is wrong, by the known leading term: the check above could fail.
+    assert abs(found[-1] - 1 / (2 * n + 1)) > 1e-16 or n > 10
+
+
+def test_riemann_takes_right_end_points():
+    assert Riemann(4).table().nodes.tolist() == [0.25, 0.5, 0.75, 1.0]
+    # The papers' code steps by a float and gets N + 1 points for some N.
+    assert all(len(Riemann(n).table().nodes) == n for n in range(1, 400))
+
+
+def test_riemann_is_first_order_and_gauss_is_geometric():
+    e, slope = arctan(0.4, 0.5)
+    misses = np.array([miss_of(Riemann(n).table(), e, slope) for n in (40, 80, 160, 320)])
+    assert np.log2(misses[:-1] / misses[1:]) == pytest.approx(1, abs=0.05)
+    gauss_misses = np.array([miss_of(gauss(n), e, slope) for n in (4, 8, 12, 16)])
+    ratios = gauss_misses[1:] / gauss_misses[:-1]
+    assert np.all(ratios < 0.05)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(0.0, 1.0), st.floats(0.02, 2.0), st.sampled_from([1e-3, 1e-5, 1e-8]))
+def test_the_plan_reaches_its_tolerance_wherever_the_poles_are(centre, width, tol):
+    e, slope = arctan(centre, width)
+    table, asked = drive(Adaptive(tol), e, slope)
+    assert miss_of(table, e, slope) <= tol
+    assert asked["proposals"] <= 3
+
+
+def test_the_map_saves_nodes_on_a_sharp_turn():
+    e, slope = arctan(0.5, 0.05)
+    table, _ = drive(Adaptive(1e-5), e, slope)
+    plain = next(n for n in range(1, 400) if miss_of(gauss(n), e, slope) <= 1e-5)
+    assert len(table) < plain / 2
+
+
+def test_a_straight_line_needs_one_node():
+    table, asked = drive(Adaptive(1e-6), lambda a: np.outer(a, [1.0, 2.0]), lambda a: np.outer(np.ones_like(a), [1, 2]))
+    assert len(table) == 1
+    assert asked["slopes"] == 0
+
+
+def test_smooth_paths_are_planned_without_a_single_derivative():
+    _, asked = drive(Adaptive(1e-3), *arctan(0.5, 0.3))
+    assert asked["slopes"] == 0
+    assert asked["values"] <= 9 + 33
+    assert asked["proposals"] == 1
+
+
+def test_kinks_are_met_with_panels():
+    corners = np.array([0.137, 0.31, 0.55, 0.72, 0.91])
+
+    def e(a):
+        return np.maximum(a[:, None] - corners, 0) ** 1.0
+
+    def slope(a):
+        return (a[:, None] > corners).astype(float)
+
+    table, asked = drive(Adaptive(1e-4), e, slope)
+    assert table.panels > 8
+    assert miss_of(table, e, slope) <= 1e-4
+    # Bisection homes in on the corners instead of refining everywhere.
+    assert len(table) < 600
+    assert asked["slopes"] < 6 * len(table)
+
+
+def test_max_nodes_bounds_the_work():
+    rng = np.random.default_rng(0)
+    corners = rng.random(50)
+    table, _ = drive(
+        Adaptive(1e-9, max_nodes=60),
+        lambda a: np.maximum(a[:, None] - corners, 0),
+        lambda a: (a[:, None] > corners).astype(float),
+    )
+    assert len(table) <= 60
+
+
+@given(st.floats(0, 1), st.floats(0.02, 5), st.integers(1, 40))
+def test_a_mapped_rule_still_integrates_a_constant(centre, width, n):
+    chart = SinhMap(centre, width)
+    points, slope = chart(np.array([0.0, 1.0]))
+    assert points == pytest.approx([0, 1], abs=1e-12)
+    assert np.all(slope > 0)
+    table = mapped_gauss(n + 40, chart)
+    assert table.weights.sum() == pytest.approx(1, rel=1e-3)
+
+
+def test_the_drive_helper_can_fail():
+    e, slope = arctan(0.5, 0.3)
+    table, _ = drive(GaussLegendre(2), e, slope)
+    assert miss_of(table, e, slope) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("make", "word"),
+    [
+        (lambda: Riemann(0), "at least 1"),
+        (lambda: GaussLegendre(2.5), "whole number"),
+        (lambda: Adaptive(0), "between 0 and 1"),
+        (lambda: Adaptive(math.nan), "between 0 and 1"),
+        (lambda: Adaptive(1e-3, max_nodes=0), "at least 1"),
+    ],
+)
+def test_bad_rules_are_refused(make, word):
+    with pytest.raises(InputError, match=word):
+        make()
