@@ -95,7 +95,8 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
     ends = _evaluate(problems, [(i, Ask(np.array([0.0, 1.0]))) for i in range(count)])
     for reference, embedding in ends:
         _check_ends(reference, embedding)
-    moving = [i for i, (start, stop) in enumerate(ends) if not np.array_equal(start, stop)]
+    # Without a group nothing moves, and ends that differ do so by a rounding error.
+    moving = [i for i, (start, stop) in enumerate(ends) if problems.groups[i] and not np.array_equal(start, stop)]
     solved: list[Integral] = [
         Integral(
             np.zeros((problems.groups[i], stop.shape[0])), np.zeros(problems.groups[i]), start, stop, gap=0.0, nodes=0

@@ -1,0 +1,88 @@
+"""pairlens: why are these two texts this similar?
+
+from pairlens import Lens
+lens = Lens()
+lens.explain("The coffee here is not good.", "This coffee is bad.")
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pairlens.contributions import Contributions
+    from pairlens.errors import (
+        InputError,
+        MissingExtra,
+        ModelError,
+        NotConverged,
+        NumericalError,
+        PairlensError,
+        ReferenceWarning,
+        TruncationWarning,
+    )
+    from pairlens.explanation import Contrast, Explanation
+    from pairlens.functional import decompose
+    from pairlens.lens import Lens
+    from pairlens.methods.integrated_jacobian import IntegratedJacobian
+    from pairlens.quadrature import Adaptive, GaussLegendre, Riemann
+    from pairlens.tokens import Unit
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "pairlens.contributions": ("Contributions",),
+    "pairlens.errors": (
+        "InputError",
+        "MissingExtra",
+        "ModelError",
+        "NotConverged",
+        "NumericalError",
+        "PairlensError",
+        "ReferenceWarning",
+        "TruncationWarning",
+    ),
+    "pairlens.explanation": ("Contrast", "Explanation"),
+    "pairlens.functional": ("decompose",),
+    "pairlens.lens": ("Lens",),
+    "pairlens.methods.integrated_jacobian": ("IntegratedJacobian",),
+    "pairlens.quadrature": ("Adaptive", "GaussLegendre", "Riemann"),
+    "pairlens.tokens": ("Unit",),
+}
+
+__all__ = [
+    "Adaptive",
+    "Contrast",
+    "Contributions",
+    "Explanation",
+    "GaussLegendre",
+    "InputError",
+    "IntegratedJacobian",
+    "Lens",
+    "MissingExtra",
+    "ModelError",
+    "NotConverged",
+    "NumericalError",
+    "PairlensError",
+    "ReferenceWarning",
+    "Riemann",
+    "TruncationWarning",
+    "Unit",
+    "__version__",
+    "decompose",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that `pairlens --help` does not wait for torch."""
+    for home, names in _HOMES.items():
+        if name in names:
+            value = getattr(importlib.import_module(home), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'pairlens' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,278 @@
+"""A SentenceTransformer seen as head (text to hidden states of layer ℓ) and tail (those states to the embedding)."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from pairlens.architectures import Tap, differentiable, tap_layers, twin, widths
+from pairlens.errors import InputError, ModelError, NumericalError
+from pairlens.loading import SHIFTING, load
+from pairlens.reading import Reader, Text
+from pairlens.reference import reference_ids, reference_states
+from pairlens.shapes import Embeddings, Points, Rows, States
+
+ROLES = ("query", "document")
+SPACES = ("unit", "output", "raw")
+"""Which embedding is meant: of length one, as the model gives it, or as it is before a final normalisation."""
+PROBE = "one two three"
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Texts of one length as they enter layer ℓ.
+
+    `x` and `r`: hidden states of the texts and of their references, (texts, tokens, width). `embedding`: the model's
+    plain forward pass, in the space asked for, and `output` as the model gives it, (texts, dim).
+    """
+
+    texts: tuple[Text, ...]
+    layer: int
+    space: str
+    x: States
+    r: States
+    embedding: Tensor
+    output: Tensor
+
+
+class Route:
+    """The modules that one role's texts pass through: an input module, pooling and whatever follows."""
+
+    def __init__(self, modules: Sequence[nn.Module], role: str | None, reader: Reader) -> None:
+        self.modules = list(modules)
+        self.role = role
+        self.reader = reader
+        self.static = hasattr(self.modules[0], "embedding") and isinstance(
+            getattr(self.modules[0], "embedding", None), nn.EmbeddingBag
+        )
+        ending = 0
+        while ending < len(self.modules) - 1 and type(self.modules[-1 - ending]).__name__ == "Normalize":
+            ending += 1
+        self.ending = ending
+        self.tap: Tap | None = None
+        self.layers = 0
+
+    def run(self, features: dict[str, Any], start: int, stop: int) -> dict[str, Any]:
+        """Pass features through modules `start` to `stop`, as SentenceTransformer.forward does."""
+        for module in self.modules[start:stop]:
+            accepted = getattr(module, "forward_kwargs", ())
+            extra = {"task": self.role} if "task" in accepted and self.role is not None else {}
+            features = module(features, **extra)
+        return features
+
+
+class Encoder:
+    """One model, ready to be entered at any layer. The caller's model is never changed.
+
+    Args:
+        model: None, a hub id, a path or a SentenceTransformer.
+        device: where to compute; the model's own device by default.
+        dtype: torch.float32 or torch.float64.
+    """
+
+    def __init__(self, model: Any = None, *, device: Any = None, dtype: torch.dtype = torch.float32) -> None:
+        loaded, self.name, self.adjusted = load(model, device)
+        self.device = torch.device(device) if device is not None else torch.device(loaded.device)
+        self.dtype = dtype
+        self.measure = str(getattr(loaded, "_similarity_fn_name", None) or "cosine")
+        self.truncate_dim: int | None = getattr(loaded, "truncate_dim", None)
+        self._prompts: dict[str, str] = dict(getattr(loaded, "prompts", None) or {})
+        self._default_prompt: str | None = getattr(loaded, "default_prompt_name", None)
+        modules = nn.ModuleList(loaded.children())
+        self._twin = twin(modules, dtype=dtype, device=self.device)
+        for module in self._twin:
+            shifting = [i for i, cls in enumerate(type(module).__mro__) if SHIFTING in cls.__name__]
+            if shifting:
+                # The papers' own class, where it is installed: its shift is ours to make.
+                module.__class__ = type(module).__mro__[shifting[-1] + 1]
+        self._routes: dict[str | None, Route] = {}
+        # The tap is state, so one thread at a time may run the twin.
+        self._lock = threading.RLock()
+
+    # What the model is like.
+
+    def route(self, role: str | None = None) -> Route:
+        """The modules for a role; None is what `SentenceTransformer.encode` does without one."""
+        if role is not None and role not in ROLES:
+            raise InputError(f"a role is 'query', 'document' or None, not {role!r}.")
+        with self._lock:
+            if role not in self._routes:
+                self._routes[role] = self._open(role)
+            return self._routes[role]
+
+    def layers(self, role: str | None = None) -> int:
+        """L, the number of layers; 0 for static embeddings."""
+        return self.route(role).layers
+
+    def layer_index(self, layer: int, role: str | None = None) -> int:
+        """A layer from 0 to L; negative ones count from the end, so -1 is L."""
+        count = self.layers(role)
+        if not -count - 1 <= layer <= count:
+            raise InputError(
+                f"layer {layer} does not exist: this model has {count} layers, so 0 (the embedding layer's output) "
+                f"to {count} (the last layer's), or -1 to {-count - 1} from the end."
+            )
+        return layer if layer >= 0 else layer + count + 1
+
+    def pooling(self, role: str | None = None) -> str:
+        """The names of the pooling modes, joined by +."""
+        for module in self.route(role).modules:
+            if hasattr(module, "pooling_mode"):
+                mode: Any = module.pooling_mode
+                return mode if isinstance(mode, str) else "+".join(mode)
+            if hasattr(module, "get_pooling_mode_str"):
+                return module.get_pooling_mode_str()  # pyright: ignore[reportCallIssue]
+        return "mean" if self.route(role).static else "none"
+
+    def space(self, role: str | None, wanted: str) -> str:
+        """The name of a space, told apart only where it differs: without Normalize "output" is "raw", and so on."""
+        route = self.route(role)
+        ending = route.ending
+        if self.adjusted or route.static:
+            # The reference's embedding is zero, and zero cannot be normalised.
+            return "raw"
+        if wanted == "output":
+            if not ending:
+                return "raw"
+            if self.truncate_dim is None:
+                return "unit"
+        return wanted
+
+    # Head.
+
+    def read(self, text: str, role: str | None = None) -> Text:
+        """A text as the model reads it."""
+        route = self.route(role)
+        with self._lock:
+            return route.reader.read(text, self._prompt(role))
+
+    def heads(self, texts: Sequence[Text], layer: int, reference: str, space: str) -> Heads:
+        """Texts of one length and role, up to layer ℓ: each layer runs once per text, and once per reference."""
+        route = self.route(texts[0].role)
+        if layer > 0 and any(hasattr(module, "layer_weights") for module in route.modules):
+            raise ModelError("the model pools the states of all its layers, so only layer 0 determines its embedding.")
+        count = len(texts)
+        with self._lock, differentiable():
+            features = self._features(texts, torch.arange(count).repeat(2))
+            ids = torch.stack([reference_ids(text, reference, route.reader) for text in texts]).to(self.device)
+            same = (ids == features["input_ids"][:count]).all(-1)
+            features["input_ids"] = torch.cat([features["input_ids"][:count], ids])
+            assert route.tap is not None
+            ran, inputs = route.tap.record(lambda: route.run(dict(features), 0, 1))
+            both = ran["token_embeddings"] if layer == route.layers else inputs[layer]
+            embedding = self._finish(route, ran, space)
+            output = self._finish(route, ran, "output")
+            if self.adjusted:
+                embedding = embedding[:count] - embedding[count:]
+                output = F.normalize(embedding, dim=-1) if route.ending else embedding
+            if not torch.isfinite(embedding).all():
+                raise self._not_finite()
+            # A text that is its own reference goes nowhere, not even by a rounding error.
+            x, r = both[:count], torch.where(same[:, None, None], both[:count], both[count:])
+            r = reference_states(r, texts, reference)
+            return Heads(tuple(texts), layer, space, x, r, embedding[:count], output[:count])
+
+    # Tail.
+
+    def tail(self, heads: Heads) -> Callable[[Points, Rows], Embeddings]:
+        """The rest of the encoder, as a function of the hidden states that enter layer ℓ."""
+        route = self.route(heads.texts[0].role)
+
+        def function(states: Points, rows: Rows) -> Embeddings:
+            features = self._features(heads.texts, rows.cpu())
+            if heads.layer == route.layers:
+                ran = {**features, "token_embeddings": states}
+            else:
+                assert route.tap is not None
+                ran = route.tap.enter(heads.layer, states, lambda: route.run(features, 0, 1))
+            return self._finish(route, ran, heads.space)
+
+        return function
+
+    def cost(self, tokens: int, role: str | None = None) -> int:
+        """Bytes that a forward pass over one text keeps alive at a time, roughly."""
+        inner, heads = widths(self.route(role).modules[0])
+        return tokens * max(inner, heads * tokens) * 4 * torch.finfo(self.dtype).bits // 8
+
+    def running(self) -> threading.RLock:
+        """A lock to hold while the tail is in use."""
+        return self._lock
+
+    # Inside.
+
+    def _prompt(self, role: str | None) -> str:
+        names = {"query": ("query",), "document": ("document", "passage", "corpus")}.get(role or "", ())
+        for name in (*names, self._default_prompt):
+            if name is not None and name in self._prompts:
+                return self._prompts[name] or ""
+        return ""
+
+    def _open(self, role: str | None) -> Route:
+        modules: list[nn.Module] = []
+        for module in self._twin:
+            modules += list(_routed(module, role)) if hasattr(module, "sub_modules") else [module]
+        reader = Reader(modules[0], role, self.device)
+        route = Route(modules, role, reader)
+        if route.static:
+            return route
+        if not hasattr(modules[0], "auto_model"):
+            raise ModelError(
+                f"the model begins with {type(modules[0]).__name__}; pairlens explains transformers and static "
+                "embeddings."
+            )
+        shared = next((r for r in self._routes.values() if r.tap is not None and r.modules[0] is modules[0]), None)
+        if shared is not None:
+            route.tap, route.layers = shared.tap, shared.layers
+            return route
+        with differentiable():
+            features = self._features([reader.read(PROBE, "")], torch.zeros(1, dtype=torch.long))
+            route.tap, route.layers = tap_layers(modules[0], lambda: route.run(features, 0, 1))
+        return route
+
+    def _features(self, texts: Sequence[Text], rows: Tensor) -> dict[str, Any]:
+        """The model's input for a batch in which row i is text `rows[i]`."""
+        features: dict[str, Any] = {}
+        for name, first in texts[0].features.items():
+            if isinstance(first, Tensor):
+                features[name] = torch.cat([text.features[name] for text in texts])[rows].to(self.device)
+            else:
+                features[name] = first
+        return features
+
+    def _finish(self, route: Route, ran: dict[str, Any], space: str) -> Tensor:
+        """From the transformer's output to the embedding in a space."""
+        stop = len(route.modules) - (route.ending if space == "raw" else 0)
+        embedding = route.run(dict(ran), 1, stop)["sentence_embedding"]
+        if self.truncate_dim is not None:
+            embedding = embedding[..., : self.truncate_dim]
+        return F.normalize(embedding, dim=-1) if space == "unit" else embedding
+
+    def _not_finite(self) -> NumericalError:
+        bad = [name for name, p in self._twin.named_parameters() if not torch.isfinite(p).all()]
+        where = f"these weights: {', '.join(bad[:3])}{' …' if len(bad) > 3 else ''}" if bad else "the forward pass"
+        return NumericalError(f"the model's embedding is not a number, from {where}. Load the model anew.")
+
+
+def _routed(module: nn.Module, role: str | None) -> Sequence[nn.Module]:
+    """A Router's modules for a role."""
+    routes: Any = module.sub_modules
+    name = role if role in routes else getattr(module, "default_route", None)
+    resolve = getattr(module, "_resolve_route", None)
+    if resolve is not None and "modality" in inspect.signature(resolve).parameters:
+        try:
+            name = resolve(task=role, modality="text")
+        except ValueError:
+            name = None
+    if name is None or name not in routes:
+        raise ModelError(
+            f"the model's router has no route for {'no role' if role is None else f'the role {role!r}'}; it has "
+            f"{', '.join(routes)}. Say which text is which: roles=('query', 'document')."
+        )
+    return list(routes[name])

@@ -1,0 +1,209 @@
+"""The result: why two texts are as similar as the model says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pairlens import storage
+from pairlens.errors import InputError
+from pairlens.shapes import Array, Matrix, PerUnitA, PerUnitB
+from pairlens.tokens import Level, Unit, both_levels, group, plain_level
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One entry of the matrix: a unit of each text, what they contribute together, and how far off that may be."""
+
+    a: Unit
+    b: Unit
+    value: float
+    error: float
+    row: int
+    column: int
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """A similarity score, split into signed contributions of pairs of units.
+
+    score = base + effects_a.sum() + effects_b.sum() + matrix.sum() + gap, always.
+
+    Attributes:
+        text_a: the first text. `text_b`: the second.
+        score: the model's own similarity of the two.
+        matrix: what each unit of a and each unit of b contribute together, (units_a, units_b), float64. Special
+            tokens are among the units.
+        units_a: what the rows belong to: text, span, kind. `units_b`: the columns.
+        tokens_a: the model's tokens of text a. `tokens_b`: of text b.
+        base: what the references contribute.
+        effects_a: what units of a contribute with the other's reference, (units_a,); zeros but for "keep".
+        effects_b: likewise, (units_b,).
+        gap: the integration's own error of the sum, signed.
+        gap_a: the relative error of text a's decomposition, measured in all dimensions. `gap_b`: of text b's.
+        entry_error: an estimate of each entry's own error, (units_a, units_b).
+        truncated_a: text a was longer than the model takes. `truncated_b`: text b was.
+        settings: what made it: model, method, layer, reference, reference_terms, measure, level, rule, roles, nodes.
+    """
+
+    text_a: str
+    text_b: str
+    score: float
+    matrix: Matrix
+    units_a: tuple[Unit, ...]
+    units_b: tuple[Unit, ...]
+    tokens_a: tuple[str, ...]
+    tokens_b: tuple[str, ...]
+    base: float
+    effects_a: PerUnitA
+    effects_b: PerUnitB
+    gap: float
+    gap_a: float
+    gap_b: float
+    entry_error: Matrix
+    truncated_a: bool = False
+    truncated_b: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def truncated(self) -> bool:
+        """Whether either text was longer than the model takes."""
+        return self.truncated_a or self.truncated_b
+
+    @property
+    def row(self) -> Array:
+        """What each unit of a contributes with all of b: the sums of the matrix's rows, (units_a,)."""
+        return self.matrix.sum(1)
+
+    @property
+    def column(self) -> Array:
+        """What each unit of b contributes with all of a: the sums of the matrix's columns, (units_b,)."""
+        return self.matrix.sum(0)
+
+    def top(self, k: int = 10, *, special: bool = True) -> list[Pair]:
+        """The k strongest pairs of either sign, strongest first; `special=False` leaves special tokens out."""
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise InputError(f"top needs a whole number of at least 1, not {k!r}.")
+        shown = np.ones_like(self.matrix, dtype=bool)
+        if not special:
+            shown &= np.array([u.kind != "special" for u in self.units_a])[:, None]
+            shown &= np.array([u.kind != "special" for u in self.units_b])[None, :]
+        order = np.argsort(np.where(shown, -np.abs(self.matrix), np.inf), axis=None, kind="stable")
+        places = [divmod(int(flat), self.matrix.shape[1]) for flat in order[: min(k, int(shown.sum()))]]
+        return [
+            Pair(self.units_a[i], self.units_b[j], float(self.matrix[i, j]), float(self.entry_error[i, j]), i, j)
+            for i, j in places
+        ]
+
+    def at(self, level: Level | tuple[Level, Level]) -> Explanation:
+        """The same explanation at a coarser level ("word", "sentence", spans): entries that belong together add up.
+
+        A pair of levels treats the two texts differently: `at(("word", "sentence"))`.
+        """
+        level_a, level_b = both_levels(level)
+        old_a, old_b = both_levels(self.settings.get("level", "token"))
+        units_a, sums_a = _regroup(self.text_a, self.units_a, old_a, level_a)
+        units_b, sums_b = _regroup(self.text_b, self.units_b, old_b, level_b)
+        plain_a, plain_b = plain_level(level_a), plain_level(level_b)
+        return replace(
+            self,
+            matrix=sums_a @ self.matrix @ sums_b.T,
+            units_a=units_a,
+            units_b=units_b,
+            effects_a=sums_a @ self.effects_a,
+            effects_b=sums_b @ self.effects_b,
+            entry_error=sums_a @ self.entry_error @ sums_b.T,
+            settings={**self.settings, "level": plain_a if plain_a == plain_b else [plain_a, plain_b]},
+        )
+
+    def swap(self) -> Explanation:
+        """The explanation of (b, a)."""
+        settings = dict(self.settings)
+        for name in ("roles", "nodes"):
+            if isinstance(settings.get(name), list):
+                settings[name] = settings[name][::-1]
+        level_a, level_b = both_levels(settings.get("level", "token"))
+        settings["level"] = level_a if level_a == level_b else [level_b, level_a]
+        sides = ("text", "units", "tokens", "effects", "gap", "truncated")
+        swapped = {f"{name}_{x}": getattr(self, f"{name}_{y}") for name in sides for x, y in (("a", "b"), ("b", "a"))}
+        return replace(self, matrix=self.matrix.T, entry_error=self.entry_error.T, settings=settings, **swapped)
+
+    def save(self, path: str | Path) -> Path:
+        """Write to a file: .json (lossless), .npz, .csv or .parquet."""
+        return storage.save(self, path)
+
+    @staticmethod
+    def load(path: str | Path) -> Explanation:
+        """Read what `save` wrote."""
+        return storage.load(Explanation, path)
+
+    def __repr__(self) -> str:
+        from pairlens.render.text import summary
+
+        return summary(self)
+
+
+def _regroup(text: str, units: tuple[Unit, ...], old: Level, new: Level) -> tuple[tuple[Unit, ...], Array]:
+    """Coarser units and the matrix (new units, old units) that adds up what belongs to them."""
+    if plain_level(old) == plain_level(new):
+        return units, np.eye(len(units))
+    if new == "token":
+        raise InputError("this explanation is coarser than tokens; explain the pair again with level='token'.")
+    coarse, index = group(text, units, new, finest=old == "token")
+    sums = np.zeros((len(coarse), len(units)))
+    sums[list(index), np.arange(len(units))] = 1.0
+    return coarse, sums
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """Why a query is closer to one text than to another: the difference of two explanations.
+
+    difference = score_a - score_b, and what the units of the query contribute to it: `effects` (units,) sums each
+    unit's part in either explanation, so that difference = effects.sum() + base + gap.
+
+    Attributes:
+        a: the explanation of (query, a). `b`: of (query, b).
+    """
+
+    a: Explanation
+    b: Explanation
+
+    @property
+    def difference(self) -> float:
+        """How much closer the query is to a than to b."""
+        return self.a.score - self.b.score
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """The query's units."""
+        return self.a.units_a
+
+    @property
+    def effects(self) -> Array:
+        """What each unit of the query contributes to the difference, (units,)."""
+        return (self.a.row + self.a.effects_a) - (self.b.row + self.b.effects_a)
+
+    @property
+    def base(self) -> float:
+        """What does not belong to a unit of the query: the references, and the texts' own effects."""
+        return (self.a.base + float(self.a.effects_b.sum())) - (self.b.base + float(self.b.effects_b.sum()))
+
+    @property
+    def gap(self) -> float:
+        """The integration's own error of the sum, signed."""
+        return self.a.gap - self.b.gap
+
+    def top(self, k: int = 10) -> Sequence[tuple[str, Pair]]:
+        """The k strongest pairs of both explanations, each with the text it speaks for, "a" or "b"."""
+        pairs = [("a", pair) for pair in self.a.top(k)] + [("b", pair) for pair in self.b.top(k)]
+        return sorted(pairs, key=lambda item: -abs(item[1].value))[:k]
+
+    def __repr__(self) -> str:
+        from pairlens.render.text import contrast_summary
+
+        return contrast_summary(self)

@@ -1,0 +1,310 @@
+"""Lens: the one entry point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from pairlens import similarity
+from pairlens.contributions import Contributions
+from pairlens.encoder import Encoder
+from pairlens.errors import InputError, ModelError, choose
+from pairlens.explanation import Contrast, Explanation
+from pairlens.methods.integrated_jacobian import IntegratedJacobian
+from pairlens.quadrature import Adaptive, Rule
+from pairlens.shapes import Array
+from pairlens.tokens import Level, both_levels
+from pairlens.workshop import Job, Workshop, windows
+
+METHODS = ("integrated-jacobian", "output")
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+Method = str | IntegratedJacobian
+Roles = tuple[str | None, str | None]
+
+
+class Lens:
+    """An embedding model whose similarity scores can be explained.
+
+    Args:
+        model: a hub id, a folder, or a SentenceTransformer, which is used as it is and left as it is. None is
+            all-MiniLM-L6-v2, from the extra `offline` where that is installed, else from the hub.
+        device: where to compute; by default where the model is.
+        dtype: "float32", or "float64" for gaps below 1e-6. Half-precision weights are computed in float32.
+        strict: raise on texts longer than the model takes, instead of warning.
+
+    Example:
+        >>> lens = Lens()
+        >>> e = lens.explain("A cat sleeps.", "The cat is asleep.", level="word")
+        >>> round(e.base + e.matrix.sum() + e.gap, 6) == round(e.score, 6)
+        True
+        >>> [(pair.a.text, pair.b.text) for pair in e.top(1)]
+        [('cat', 'cat')]
+    """
+
+    def __init__(
+        self, model: Any = None, device: Any = None, *, dtype: str | torch.dtype = "float32", strict: bool = False
+    ) -> None:
+        name = str(dtype).removeprefix("torch.")
+        self._encoder = Encoder(model, device=device, dtype=DTYPES[choose("dtype", name, DTYPES)])
+        self.strict = strict
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._encoder.name
+
+    @property
+    def layers(self) -> int:
+        """L: layers go from 0, the embedding layer's output, to L, the last layer's."""
+        return self._encoder.layers()
+
+    @property
+    def pooling(self) -> str:
+        """How the model makes one vector of its tokens' vectors: "mean", "cls" and so on."""
+        return self._encoder.pooling()
+
+    @property
+    def measure(self) -> str:
+        """The model's own similarity measure."""
+        return self._encoder.measure
+
+    @property
+    def adjusted(self) -> bool:
+        """Whether the model subtracts its reference's embedding, as the papers' adjusted models do."""
+        return self._encoder.adjusted
+
+    def __repr__(self) -> str:
+        return f"Lens({self.name!r}, layers={self.layers}, pooling={self.pooling!r}, measure={self.measure!r})"
+
+    def explain(
+        self,
+        a: str,
+        b: str,
+        *,
+        method: Method = "integrated-jacobian",
+        layer: int | None = None,
+        reference: str | None = None,
+        reference_terms: str | None = None,
+        measure: str | None = None,
+        level: Level | tuple[Level, Level] = "token",
+        rule: Rule | None = None,
+        tol: float = 1e-3,
+        roles: Roles = (None, None),
+    ) -> Explanation:
+        """Why the model finds two texts as similar as it does.
+
+        Args:
+            a: one text.
+            b: the other.
+            method: "integrated-jacobian", "output", or an object such as `IntegratedJacobian(layer=3)`.
+            layer: 0 (default) to L; negative ones count from the end. Not beside a method object.
+            reference: "padding" (default), "mask" or "zero". Not beside a method object.
+            reference_terms: "project" (default), "shift" (default for adjusted models), "keep" or "ignore".
+            measure: "cosine" or "dot"; the model's own by default.
+            level: "token", "word", "sentence" or character spans `[(0, 5), (6, 20)]`; a pair gives each text its own.
+            rule: `Adaptive(tol)`, `GaussLegendre(n)` or `Riemann(n)`; `Adaptive(tol)` by default.
+            tol: the largest relative gap of either text.
+            roles: "query" or "document" for each text, to apply the model's prompts and routes.
+
+        Raises:
+            InputError: a text or an option cannot be used.
+            NotConverged: tol was not reached.
+        """
+        return next(
+            self.explain_many(
+                [(a, b)],
+                method=method,
+                layer=layer,
+                reference=reference,
+                reference_terms=reference_terms,
+                measure=measure,
+                level=level,
+                rule=rule,
+                tol=tol,
+                roles=roles,
+                progress=False,
+            )
+        )
+
+    def explain_many(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        *,
+        method: Method = "integrated-jacobian",
+        layer: int | None = None,
+        reference: str | None = None,
+        reference_terms: str | None = None,
+        measure: str | None = None,
+        level: Level | tuple[Level, Level] = "token",
+        rule: Rule | None = None,
+        tol: float = 1e-3,
+        roles: Roles = (None, None),
+        progress: bool = True,
+        window: int = 256,
+    ) -> Iterator[Explanation]:
+        """Explain many pairs, lazily and in order; each distinct text is decomposed once.
+
+        Args:
+            pairs: the pairs of texts; any iterable, read as far as needed.
+            method: as for `explain`, like all options but these:
+            progress: show a progress bar.
+            window: how many pairs are read ahead, to decompose texts of one length together.
+        """
+        treatment, measure = self._treatment(reference_terms, measure)
+        work = self._workshop(method, layer, reference, rule, tol, treatment, measure)
+        levels = both_levels(level)
+        if len(roles) != 2:
+            raise InputError(f"roles has two entries, one for each text, not {roles!r}.")
+
+        def stream() -> Iterator[Explanation]:
+            for batch in windows(pairs, window, progress, "pairs"):
+                jobs = [_jobs(pair, roles, levels) for pair in batch]
+                done = work.decompose([job for pair in jobs for job in pair])
+                for job_a, job_b in jobs:
+                    yield similarity.explain(done[job_a], done[job_b], reference_terms=treatment, measure=measure)
+
+        return stream()
+
+    def decompose(
+        self,
+        texts: Iterable[str],
+        *,
+        method: Method = "integrated-jacobian",
+        layer: int | None = None,
+        reference: str | None = None,
+        reference_terms: str | None = None,
+        measure: str | None = None,
+        level: Level = "token",
+        rule: Rule | None = None,
+        tol: float = 1e-3,
+        role: str | None = None,
+        progress: bool = True,
+        window: int = 256,
+    ) -> Iterator[Contributions]:
+        """Take texts apart, lazily and in order; `compare` puts two of the results together.
+
+        Args:
+            texts: the texts; any iterable, read as far as needed.
+            method: as for `explain`, like all options but these:
+            role: "query" or "document", to apply the model's prompts and routes.
+            progress: show a progress bar.
+            window: how many texts are read ahead, to decompose those of one length together.
+        """
+        if isinstance(texts, str):
+            raise InputError("decompose takes several texts; for one, write decompose([text]).")
+        treatment, measure = self._treatment(reference_terms, measure)
+        work = self._workshop(method, layer, reference, rule, tol, treatment, measure)
+
+        def stream() -> Iterator[Contributions]:
+            for batch in windows(texts, window, progress, "texts"):
+                jobs = [Job.of(text, role, level) for text in batch]
+                done = work.decompose(jobs)
+                yield from (done[job] for job in jobs)
+
+        return stream()
+
+    def compare(
+        self, a: Contributions, b: Contributions, *, reference_terms: str | None = None, measure: str | None = None
+    ) -> Explanation:
+        """The explanation of two texts that `decompose` has taken apart: one small matrix product."""
+        treatment, measure = self._treatment(reference_terms, measure)
+        return similarity.explain(a, b, reference_terms=treatment, measure=measure)
+
+    def contrast(self, query: str, a: str, b: str, **options: Any) -> Contrast:
+        """Why the query is closer to a than to b; options as for `explain`, roles for the query and the two texts."""
+        one, other = self.explain_many([(query, a), (query, b)], progress=False, **options)
+        return Contrast(one, other)
+
+    def explain_features(
+        self,
+        a: str,
+        b: str,
+        unit_a: int,
+        unit_b: int,
+        *,
+        layer: int = 0,
+        reference: str = "padding",
+        reference_terms: str | None = None,
+        measure: str | None = None,
+        level: Level | tuple[Level, Level] = "token",
+        rule: Rule | None = None,
+        tol: float = 1e-3,
+        roles: Roles = (None, None),
+    ) -> Array:
+        """Which hidden dimensions make one entry of the matrix: (width, width), its sum is that entry.
+
+        Args:
+            a: one text.
+            b: the other.
+            unit_a: the row of the matrix: the index of a unit of a, at the level asked for.
+            unit_b: the column.
+            layer: as for `explain`, like the other options.
+        """
+        treatment, measure = self._treatment(reference_terms, measure)
+        work = self._workshop("integrated-jacobian", layer, reference, rule, tol, treatment, measure)
+        jobs = _jobs((a, b), roles, both_levels(level))
+        sides = [work.features(job, unit) for job, unit in zip(jobs, (unit_a, unit_b), strict=True)]
+        return similarity.matrix(*sides, reference_terms=treatment, measure=measure)
+
+    # Inside.
+
+    def _treatment(self, reference_terms: str | None, measure: str | None) -> tuple[str, str]:
+        """Defaults filled in and names checked."""
+        treatment = reference_terms or ("shift" if self.adjusted else "project")
+        choose("reference_terms", treatment, similarity.TREATMENTS)
+        if measure is None:
+            measure = self.measure
+            if measure not in similarity.MEASURES:
+                raise ModelError(
+                    f"the model compares by {measure} distance, which is no sum over token pairs. Ask for "
+                    "measure='cosine' or measure='dot' to explain those instead."
+                )
+        return treatment, choose("measure", measure, similarity.MEASURES)
+
+    def _workshop(
+        self,
+        method: Method,
+        layer: int | None,
+        reference: str | None,
+        rule: Rule | None,
+        tol: float,
+        treatment: str,
+        measure: str,
+    ) -> Workshop:
+        """Where texts are decomposed with what the user asked for."""
+        rule = Adaptive(tol) if rule is None else rule
+        if not isinstance(rule, Rule):
+            raise InputError(f"rule is Adaptive(tol), GaussLegendre(n) or Riemann(n), not {rule!r}.")
+        if similarity.space_for(treatment) == "raw":
+            space = "raw"
+        else:
+            space = "unit" if measure == "cosine" else "output"
+        return Workshop(self._encoder, _method(method, layer, reference), rule, space, strict=self.strict)
+
+
+def _method(method: Method, layer: int | None, reference: str | None) -> IntegratedJacobian:
+    """A method object from what the user gave."""
+    if not isinstance(method, str):
+        if not isinstance(method, IntegratedJacobian):
+            raise InputError(f"method is one of {', '.join(METHODS)} or an object of one, not {method!r}.")
+        for name, given in (("layer", layer), ("reference", reference)):
+            if given is not None:
+                raise InputError(
+                    f"{name}={given!r} beside a method object says the same thing twice: give it to the object, "
+                    f"{type(method).__name__}({name}={given!r})."
+                )
+        return method
+    if choose("method", method, METHODS) == "output":
+        if layer is not None:
+            raise InputError("method='output' is the last layer; leave layer out, or use integrated-jacobian.")
+        layer = -1
+    return IntegratedJacobian(layer=0 if layer is None else layer, reference=reference or "padding")
+
+
+def _jobs(pair: Any, roles: Roles, levels: tuple[Level, Level]) -> tuple[Job, Job]:
+    """One job for each text of a pair."""
+    if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+        raise InputError(f"expected a pair of texts, and got {pair!r:.60}.")
+    return Job.of(pair[0], roles[0], levels[0]), Job.of(pair[1], roles[1], levels[1])

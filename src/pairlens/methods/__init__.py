@@ -1,0 +1,1 @@
+"""Ways to take a text's embedding apart, one file each: every one turns texts into `Contributions`."""

@@ -1,0 +1,127 @@
+"""The papers' decomposition: integrate the tail's Jacobian along the straight path from a reference to the text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pairlens.architectures import differentiable
+from pairlens.encoder import Encoder, Heads
+from pairlens.errors import InputError, ModelError, choose
+from pairlens.integrate import Integral, Problems, integrate
+from pairlens.quadrature import Rule
+from pairlens.reading import Text
+from pairlens.reference import REFERENCES
+from pairlens.shapes import Array
+
+
+@dataclass(frozen=True)
+class IntegratedJacobian:
+    """Integrated Jacobians from layer ℓ to the embedding.
+
+    Attributes:
+        layer: 0, the embedding layer's output, to L, the last layer's; negative ones count from the end.
+        reference: where the path starts: "padding" (the papers'), "mask" or "zero".
+    """
+
+    layer: int = 0
+    reference: str = "padding"
+    name = "integrated-jacobian"
+
+    def __post_init__(self) -> None:
+        choose("reference", self.reference, REFERENCES)
+        if isinstance(self.layer, bool) or not isinstance(self.layer, int):
+            raise InputError(f"layer must be a whole number, 0 to L or -1 to -L - 1 from the end, not {self.layer!r}.")
+
+    def decompose(
+        self,
+        encoder: Encoder,
+        texts: Sequence[Text],
+        labels: Sequence[Sequence[int]],
+        counts: Sequence[int],
+        *,
+        space: str,
+        rule: Rule,
+    ) -> list[tuple[Integral, Array]]:
+        """Contributions of groups of tokens, for texts of one length and role.
+
+        Args:
+            encoder: the model.
+            texts: the texts.
+            labels: for every token of every text, the group it belongs to.
+            counts: how many groups every text has, those without a token among them.
+            space: the embedding to take apart.
+            rule: the rule of integration.
+
+        Returns:
+            One integral a text, with the model's own output for it.
+        """
+        with encoder.running():
+            heads = self._heads(encoder, texts, space)
+            groups = torch.tensor([list(row) for row in labels], device=heads.x.device)
+            # Tokens that are the same in the reference (special ones at layer 0) contribute nothing: no tangent there.
+            moved = (heads.x != heads.r).any(-1)
+            active = [row[kept].unique().tolist() for row, kept in zip(groups, moved, strict=True)]
+            compact = torch.full_like(groups, -1)
+            for i, kept in enumerate(active):
+                for position, group in enumerate(kept):
+                    compact[i][groups[i] == group] = position
+            integrals = self._integrate(encoder, heads, compact[..., None], tuple(map(len, active)), rule)
+        spread = [_spread(*parts) for parts in zip(integrals, active, counts, strict=True)]
+        return list(zip(spread, heads.output.double().cpu().numpy(), strict=True))
+
+    def features(
+        self, encoder: Encoder, text: Text, tokens: Sequence[int], *, space: str, rule: Rule
+    ) -> tuple[Integral, Array]:
+        """Contributions of the hidden dimensions of some tokens together, (width, dim), and the model's own output."""
+        with encoder.running():
+            heads = self._heads(encoder, [text], space)
+            _, count, width = heads.x.shape
+            # All the rest is a group too, so that the total can be measured.
+            labels = torch.full((1, count, width), width, device=heads.x.device)
+            labels[0, list(tokens)] = torch.arange(width, device=heads.x.device)
+            integral = self._integrate(encoder, heads, labels, (width + 1,), rule)[0]
+        own = replace(integral, values=integral.values[:width], error=integral.error[:width])
+        return own, heads.output[0].double().cpu().numpy()
+
+    def _heads(self, encoder: Encoder, texts: Sequence[Text], space: str) -> Heads:
+        """The texts up to this method's layer."""
+        role = texts[0].role
+        if encoder.adjusted and self.reference != "padding":
+            raise ModelError(
+                "an adjusted model is zero at its padding reference, which its attributions rest on; "
+                f"reference={self.reference!r} is for other models."
+            )
+        return encoder.heads(texts, encoder.layer_index(self.layer, role), self.reference, space)
+
+    def _integrate(
+        self, encoder: Encoder, heads: Heads, labels: Tensor, groups: tuple[int, ...], rule: Rule
+    ) -> list[Integral]:
+        cost = encoder.cost(heads.x.shape[1], heads.texts[0].role)
+        problems = Problems(encoder.tail(heads), heads.x, heads.r, labels, groups, cost)
+        with differentiable():
+            integrals = integrate(problems, rule)
+        if encoder.adjusted:
+            # The model subtracts its reference's embedding, which leaves exactly nothing of it.
+            integrals = [
+                replace(i, reference=np.zeros_like(i.reference), embedding=i.embedding - i.reference) for i in integrals
+            ]
+        for integral, plain in zip(integrals, heads.embedding.double().cpu().numpy(), strict=True):
+            miss = np.linalg.norm(integral.embedding - plain)
+            if not miss <= 1e-3 * np.linalg.norm(plain):
+                raise ModelError(
+                    f"entering this model at layer {heads.layer} does not reproduce its own embedding (off by "
+                    f"{miss:.1e}), so it would explain another function. Please report the model's family."
+                )
+        return integrals
+
+
+def _spread(integral: Integral, active: Sequence[int], count: int) -> Integral:
+    """The integral with a row for every group, zero for those that had no tangent."""
+    values, error = np.zeros((count, integral.values.shape[1])), np.zeros(count)
+    values[active], error[active] = integral.values, integral.error
+    return replace(integral, values=values, error=error)

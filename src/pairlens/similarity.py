@@ -1,0 +1,174 @@
+"""Two texts' contributions to their explanation: the matrix, and what becomes of the references' own share.
+
+With V = e(x) as it enters the score, split as V = R + Σ_s U[s], the score V_a · V_b expands into four terms. The
+treatments differ in what they do with those that hold a reference R; in all of them
+
+    score = base + Σ effects_a + Σ effects_b + Σ matrix + gap
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pairlens.contributions import Contributions
+from pairlens.errors import InputError, ReferenceWarning, choose
+from pairlens.explanation import Explanation
+from pairlens.shapes import Array
+
+TREATMENTS = ("project", "shift", "keep", "ignore")
+MEASURES = ("cosine", "dot")
+
+
+def space_for(reference_terms: str) -> str:
+    """Which embedding a treatment takes apart: as it is scored, or as it is before a final normalisation."""
+    return "scored" if reference_terms in ("project", "keep") else "raw"
+
+
+def explain(a: Contributions, b: Contributions, *, reference_terms: str, measure: str) -> Explanation:
+    """The explanation of two texts from their contributions.
+
+    Args:
+        a: one text's contributions.
+        b: the other's, of the same model.
+        reference_terms: "project", "shift", "keep" or "ignore".
+        measure: "cosine" or "dot".
+    """
+    side_a, side_b = _sides(a, b, reference_terms, measure)
+    score = float(side_a.scored @ side_b.scored)
+    base = 0.0
+    effects_a, effects_b = np.zeros(len(a.units)), np.zeros(len(b.units))
+    if reference_terms == "project":
+        plane = _plane(side_a.reference, side_b.reference)
+        base = float((side_a.scored @ plane) @ (side_b.scored @ plane))
+    elif reference_terms == "keep":
+        base = float(side_a.reference @ side_b.reference)
+        effects_a, effects_b = side_a.values @ side_b.reference, side_b.values @ side_a.reference
+    elif reference_terms == "ignore":
+        base = float(side_a.scored @ side_b.reference + side_a.reference @ side_b.scored)
+        base -= float(side_a.reference @ side_b.reference)
+    values_a, values_b = _attributed(side_a, side_b, reference_terms)
+    matrix = values_a @ values_b.T
+    sizes_a, sizes_b = np.linalg.norm(values_a, axis=1), np.linalg.norm(values_b, axis=1)
+    entry_error = np.outer(side_a.error, sizes_b + side_b.error) + np.outer(sizes_a, side_b.error)
+    if abs(base) > abs(score) / 2 and reference_terms == "project":
+        warnings.warn(
+            f"the references' share, base = {base:.3f}, is more than half of the score, {score:.3f}: the matrix says "
+            "little about this pair. Look at reference_terms='keep'.",
+            ReferenceWarning,
+            stacklevel=3,
+        )
+    return Explanation(
+        text_a=a.text,
+        text_b=b.text,
+        score=score,
+        matrix=matrix,
+        units_a=a.units,
+        units_b=b.units,
+        tokens_a=a.tokens,
+        tokens_b=b.tokens,
+        base=base,
+        effects_a=effects_a,
+        effects_b=effects_b,
+        gap=score - base - float(effects_a.sum()) - float(effects_b.sum()) - float(matrix.sum()),
+        gap_a=a.gap,
+        gap_b=b.gap,
+        entry_error=entry_error,
+        truncated_a=a.truncated,
+        truncated_b=b.truncated,
+        settings=_settings(a, b, reference_terms, measure),
+    )
+
+
+def matrix(a: Contributions, b: Contributions, *, reference_terms: str, measure: str) -> Array:
+    """The matrix alone, for contributions that need not add up to the embedding, (rows of a, rows of b)."""
+    values_a, values_b = _attributed(*_sides(a, b, reference_terms, measure), reference_terms)
+    return values_a @ values_b.T
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One text in units of what enters the score's dot product."""
+
+    values: Array
+    reference: Array
+    scored: Array
+    error: Array
+
+
+def _sides(a: Contributions, b: Contributions, reference_terms: str, measure: str) -> tuple[_Side, _Side]:
+    choose("reference_terms", reference_terms, TREATMENTS)
+    choose("measure", measure, MEASURES)
+    if a.settings.get("model") != b.settings.get("model"):
+        raise InputError(f"two models, {a.settings.get('model')!r} and {b.settings.get('model')!r}, share no space.")
+    if a.embedding.shape != b.embedding.shape:
+        raise InputError(f"the two embeddings have {a.embedding.size} and {b.embedding.size} dimensions.")
+    return _scaled(a, reference_terms, measure), _scaled(b, reference_terms, measure)
+
+
+def _attributed(a: _Side, b: _Side, reference_terms: str) -> tuple[Array, Array]:
+    """The vectors whose products make the matrix."""
+    if reference_terms != "project":
+        return a.values, b.values
+    plane = _plane(a.reference, b.reference)
+    return a.values - (a.values @ plane) @ plane.T, b.values - (b.values @ plane) @ plane.T
+
+
+def _scaled(c: Contributions, reference_terms: str, measure: str) -> _Side:
+    _check_space(c, reference_terms, measure)
+    shifted = reference_terms == "shift"
+    scored = c.embedding - c.reference if shifted else c.embedding
+    reference = np.zeros_like(c.reference) if shifted else c.reference
+    size = float(np.linalg.norm(scored))
+    if size == 0:
+        raise InputError(f"the embedding of {c.text!r:.60} is zero, so its similarity to anything means nothing.")
+    if measure == "cosine":
+        scale = 1 / size
+    elif shifted and c.reference.any():
+        scale = 1.0
+    else:
+        # Contributions from before a final Normalize: the model's own output is a multiple of the embedding.
+        scale = float(np.linalg.norm(c.output)) / size
+    return _Side(c.values * scale, reference * scale, scored * scale, c.error * scale)
+
+
+def _check_space(c: Contributions, reference_terms: str, measure: str) -> None:
+    """Refuse contributions to another embedding than the treatment takes apart, unless the reference is zero anyway."""
+    space = c.settings.get("space")
+    if not c.reference.any():
+        return
+    if space_for(reference_terms) == "raw":
+        wanted = ("raw",)
+    else:
+        wanted = ("unit",) if measure == "cosine" else ("output", "raw", "unit")
+    if space not in wanted:
+        raise InputError(
+            f"reference_terms={reference_terms!r} with measure={measure!r} needs contributions to the {wanted[0]} "
+            f"embedding, and these are to the {space} one. Decompose with the same reference_terms and measure."
+        )
+
+
+def _plane(a: Array, b: Array) -> Array:
+    """An orthonormal basis (dim, 0 to 2) of what the two references span; nearly parallel ones span one direction."""
+    references = [r / np.linalg.norm(r) for r in (a, b) if r.any()]
+    if not references:
+        return np.zeros((len(a), 0))
+    _, sizes, directions = np.linalg.svd(np.array(references), full_matrices=False)
+    return directions[sizes > 1e-4 * sizes[0]].T
+
+
+def _settings(a: Contributions, b: Contributions, reference_terms: str, measure: str) -> dict[str, Any]:
+    one, other = a.settings, b.settings
+    shared = {name: one[name] for name in one if name not in ("nodes", "role", "level", "space")}
+    level = one.get("level") if one.get("level") == other.get("level") else [one.get("level"), other.get("level")]
+    return {
+        **shared,
+        "level": level,
+        "measure": measure,
+        "reference_terms": reference_terms,
+        "roles": [one.get("role"), other.get("role")],
+        "nodes": [one.get("nodes"), other.get("nodes")],
+    }

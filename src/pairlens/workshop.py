@@ -1,0 +1,186 @@
+"""Where texts are decomposed: each distinct one once, those of one length together."""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import pairlens
+from pairlens.contributions import Contributions
+from pairlens.encoder import Encoder
+from pairlens.errors import InputError, ModelError, TruncationWarning
+from pairlens.integrate import Integral
+from pairlens.methods.integrated_jacobian import IntegratedJacobian
+from pairlens.methods.static import decompose_static
+from pairlens.quadrature import Rule
+from pairlens.reading import Text
+from pairlens.reference import reference_token
+from pairlens.shapes import Array
+from pairlens.tokens import Level, Span, Unit, group, plain_level
+
+BATCH = 32
+"""Texts of one length that are decomposed together."""
+CACHE_BYTES = 2**30
+"""How much is kept of the contributions of texts that may come again."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A text to decompose, in a role, at a level."""
+
+    text: str
+    role: str | None
+    spans: str | tuple[Span, ...]
+
+    @classmethod
+    def of(cls, text: Any, role: str | None, level: Level) -> Job:
+        """A job from what a user gave; what is wrong with the level shows when it is used."""
+        if not isinstance(text, str):
+            raise InputError(f"expected a text, and got {type(text).__name__}: {text!r:.60}.")
+        return cls(text, role, level if isinstance(level, str) else tuple(tuple(span) for span in level))
+
+    @property
+    def level(self) -> Level:
+        """The level, as `tokens.group` takes it."""
+        return self.spans if isinstance(self.spans, str) else list(self.spans)
+
+
+class Workshop:
+    """Decomposes texts with one method, rule and space, and remembers them.
+
+    Args:
+        encoder: the model.
+        method: how to take a text apart.
+        rule: how to integrate.
+        space: the embedding to take apart, "unit", "output" or "raw".
+        strict: raise on texts longer than the model takes, instead of warning.
+    """
+
+    def __init__(
+        self, encoder: Encoder, method: IntegratedJacobian, rule: Rule, space: str, *, strict: bool = False
+    ) -> None:
+        self.encoder = encoder
+        self.method = method
+        self.rule = rule
+        self.space = space
+        self.strict = strict
+        self._done: OrderedDict[Job, Contributions] = OrderedDict()
+
+    def decompose(self, jobs: Sequence[Job]) -> Mapping[Job, Contributions]:
+        """The contributions of all these texts, and perhaps of some from before."""
+        self._forget(set(jobs))
+        missing = [job for job in dict.fromkeys(jobs) if job not in self._done]
+        read = {job: self._read(job) for job in missing}
+        buckets: dict[tuple[str | None, int], list[Job]] = {}
+        for job in missing:
+            buckets.setdefault((job.role, len(read[job].tokens)), []).append(job)
+        for bucket in buckets.values():
+            for start in range(0, len(bucket), BATCH):
+                part = bucket[start : start + BATCH]
+                self._done.update(zip(part, self._decompose(part, [read[job] for job in part]), strict=True))
+        return self._done
+
+    def features(self, job: Job, unit: int) -> Contributions:
+        """What the hidden dimensions of one unit contribute: a row for every dimension, (width, dim)."""
+        if self.encoder.route(job.role).static:
+            raise ModelError("static embeddings have no hidden dimensions apart from the embedding's own.")
+        text = self._read(job)
+        units, index = group(text.text, text.units, job.level, finest=True)
+        if isinstance(unit, bool) or not isinstance(unit, int) or not 0 <= unit < len(units):
+            raise InputError(f"unit {unit!r} does not exist in {job.text!r:.40}: its units are 0 to {len(units) - 1}.")
+        tokens = [position for position, place in enumerate(index) if place == unit]
+        space = self.encoder.space(job.role, self.space)
+        integral, output = self.method.features(self.encoder, text, tokens, space=space, rule=self.rule)
+        return _assemble(text, (), integral, output, {"model": self.encoder.name, "space": space})
+
+    def _read(self, job: Job) -> Text:
+        text = self.encoder.read(job.text, job.role)
+        if text.truncated:
+            message = (
+                f"the text {job.text[:40]!r}… is longer than the model takes ({len(text.tokens)} tokens): only its "
+                "beginning is scored and explained."
+            )
+            if self.strict:
+                raise InputError(message)
+            warnings.warn(message, TruncationWarning, stacklevel=2)
+        return text
+
+    def _decompose(self, jobs: Sequence[Job], texts: Sequence[Text]) -> list[Contributions]:
+        """Contributions of texts of one length and role."""
+        role, encoder, method = jobs[0].role, self.encoder, self.method
+        space = encoder.space(role, self.space)
+        grouped = [group(text.text, text.units, job.level, finest=True) for job, text in zip(jobs, texts, strict=True)]
+        labels, counts = [index for _, index in grouped], [len(units) for units, _ in grouped]
+        settings: dict[str, Any] = {
+            "pairlens": pairlens.__version__,
+            "model": encoder.name,
+            "method": method.name,
+            "layer": encoder.layer_index(method.layer, role),
+            "reference": method.reference,
+            "space": space,
+            "rule": repr(self.rule),
+            "dtype": str(encoder.dtype).removeprefix("torch."),
+            "role": role,
+        }
+        if encoder.route(role).static:
+            found = decompose_static(encoder, texts, labels, counts, method.reference)
+            settings["reference"] = "zero"
+        else:
+            found = method.decompose(encoder, texts, labels, counts, space=space, rule=self.rule)
+            settings["reference_token"] = reference_token(method.reference, encoder.route(role).reader)[1]
+        contributions = []
+        for job, text, (units, _), (integral, output) in zip(jobs, texts, grouped, found, strict=True):
+            own = {**settings, "level": plain_level(job.level), "nodes": integral.nodes}
+            contributions.append(_assemble(text, units, integral, output, own))
+        return contributions
+
+    def _forget(self, keep: set[Job]) -> None:
+        """Drop the oldest contributions where they take too much memory."""
+        size = sum(entry.values.nbytes for entry in self._done.values())
+        for job in list(self._done):
+            if size <= CACHE_BYTES:
+                break
+            if job not in keep:
+                size -= self._done.pop(job).values.nbytes
+
+
+def _assemble(
+    text: Text, units: tuple[Unit, ...], integral: Integral, output: Array, settings: dict[str, Any]
+) -> Contributions:
+    return Contributions(
+        text=text.text,
+        units=units,
+        tokens=text.tokens,
+        values=integral.values,
+        error=integral.error,
+        reference=integral.reference,
+        embedding=integral.embedding,
+        output=output.astype(np.float64),
+        gap=integral.gap,
+        truncated=text.truncated,
+        settings=settings,
+    )
+
+
+def windows(items: Iterable[Any], size: int, progress: bool, noun: str) -> Iterator[list[Any]]:
+    """Items in lists of at most `size`, with a progress bar on a terminal."""
+    from tqdm.auto import tqdm
+
+    total = len(items) if isinstance(items, Sequence) else None
+    # None: shown only where standard error is a terminal.
+    with tqdm(total=total, unit=f" {noun}", disable=None if progress else True) as bar:
+        window: list[Any] = []
+        for item in items:
+            window.append(item)
+            if len(window) == size:
+                yield window
+                bar.update(len(window))
+                window = []
+        if window:
+            yield window
+            bar.update(len(window))
