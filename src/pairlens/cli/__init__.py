@@ -1,0 +1,53 @@
+"""The `pairlens` command. Nothing heavy is imported before a command needs it, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from pairlens import __version__
+from pairlens.cli import batch, explain, models
+
+app = typer.Typer(
+    name="pairlens",
+    help="Why are these two texts this similar? Splits an embedding model's score into pairs of words.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(explain.explain)
+app.command()(batch.batch)
+app.command()(models.models)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"pairlens {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """The command's entry point."""
+    # What transformers and tokenizers say while they load is not about the user's texts; errors are still raised.
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    # Threads that spin while they wait make a pair take 30 seconds instead of 2 when another process uses the cores.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without some character shows a question mark
+    app()

@@ -1,0 +1,205 @@
+"""`pairlens batch pairs.csv -o out.parquet`: every pair of a table, resumable."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pairlens import __version__
+from pairlens.cli import options
+from pairlens.cli.session import messages, session, tell
+from pairlens.errors import InputError, NotConverged, NumericalError
+from pairlens.loading import DEFAULT_MODEL
+
+if TYPE_CHECKING:
+    from pairlens.cli.journal import Journal
+    from pairlens.cli.pairs import Row, Source
+    from pairlens.cli.results import Record
+    from pairlens.lens import Lens
+
+WINDOW = 64  # pairs between two steps of the progress bar
+Chunk = Annotated[
+    int, typer.Option(min=1, help="How many pairs to record at a time. Each text of a chunk is decomposed once.")
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Stop at a row that cannot be used or is longer than the model takes.")
+]
+
+
+@session()
+def batch(
+    pairs: Annotated[Path, typer.Argument(help="A table: .csv, .tsv, .jsonl or .parquet.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The result: .parquet, .csv or .jsonl.")],
+    column_a: Annotated[str | None, typer.Option(help="The column of text a.", show_default=False)] = None,
+    column_b: Annotated[str | None, typer.Option(help="The column of text b.", show_default=False)] = None,
+    model: options.Model = None,
+    device: options.Device = None,
+    dtype: options.Dtype = "float32",
+    level: options.Level = "word",
+    layer: options.Layer = None,
+    method: options.Method = "integrated-jacobian",
+    reference: options.Reference = None,
+    reference_terms: options.ReferenceTerms = None,
+    measure: options.Measure = None,
+    tol: options.Tol = 1e-3,
+    role_a: options.RoleA = None,
+    role_b: options.RoleB = None,
+    top: Annotated[int, typer.Option(min=1, help="How many of the strongest pairs to keep.")] = 8,
+    special: Annotated[bool, typer.Option("--special", help="Special tokens may be among those.")] = False,
+    chunk: Chunk = 256,
+    strict: Strict = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output if there is one.")] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="Forget what an earlier run has done.")] = False,
+) -> None:
+    """Explain every pair of a table. A run that was cut off goes on where it stopped.
+
+    Columns named like a and b, sentence1 and sentence2 or query and document hold the texts, else the first two.
+
+    Rows that cannot be used go to OUTPUT.rejects.csv.
+    """
+    from pairlens.cli.journal import Journal
+    from pairlens.cli.pairs import Source
+    from pairlens.cli.results import check_output
+
+    if (column_a is None) != (column_b is None):
+        raise InputError("--column-a and --column-b go together: give both or none.")
+    source = Source(pairs, None if column_a is None or column_b is None else (column_a, column_b))
+    check_output(output, overwrite)
+    if output.resolve() == pairs.resolve():
+        raise InputError(f"{output} is the table of pairs itself. Give another --output.")
+    if not source.header():
+        tell(f"{pairs} has no header that is known: its first two columns are the texts, from the first line on.")
+    total = 0
+    for row in source.rows():
+        total = row.number
+        if strict and row.reason:
+            raise _of_line(row, row.reason)
+    if not total:
+        raise InputError(f"{pairs} holds no pairs.")
+    request = options.Request(
+        model, device, dtype, strict, method, layer, reference, reference_terms, measure, level, tol, role_a, role_b
+    )
+    asked = _asked(request, source, top=top, special=special, chunk=chunk)
+    part = output.with_name(f"{output.name}.part")
+    with Journal(part, asked, restart=restart) as journal:
+        done = journal.keep(chunk, total)
+        if done:
+            tell(f"going on after row {done} of {total}")
+        if done < total:
+            try:
+                _work(journal, source, request, asked, done, total)
+            except KeyboardInterrupt as error:
+                tell(f"interrupted; {part} has what is done so far. Give the same command again to go on.")
+                raise typer.Exit(130) from error
+        _finish(journal, output, asked)
+    part.unlink(missing_ok=True)
+
+
+def _asked(request: options.Request, source: Source, **more: Any) -> dict[str, Any]:
+    """Everything that the result depends on, by the names of the options."""
+    settings = asdict(request)
+    settings.pop("device")  # a run may go on elsewhere
+    settings["model"] = request.model or DEFAULT_MODEL
+    return {
+        "pairlens": __version__,
+        "input": source.fingerprint(),
+        "columns": source.columns and list(source.columns),
+        **settings,
+        **more,
+    }
+
+
+def _work(
+    journal: Journal, source: Source, request: options.Request, asked: dict[str, Any], done: int, total: int
+) -> None:
+    """Explain the rows that are left, chunk by chunk."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    lens = request.load()
+    chosen = request.options()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # told once, at the end
+        with suppress(NotConverged, NumericalError):
+            lens.explain("one", "two", **chosen)  # options that cannot be used are no fault of a row
+        columns = TextColumn("explaining"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        console = messages()
+        with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+            task = progress.add_task("", total=total, completed=done)
+            rows = islice(source.rows(), done, None)
+            while chunk := list(islice(rows, asked["chunk"])):
+                journal.append(_explain(lens, chunk, chosen, asked, lambda: progress.advance(task)))
+                progress.update(task, completed=chunk[-1].number)
+
+
+def _explain(
+    lens: Lens, rows: list[Row], chosen: dict[str, Any], asked: dict[str, Any], advance: Callable[[], None]
+) -> list[Record]:
+    """A record for every row of a chunk. If the chunk fails, its rows are explained one by one."""
+    from pairlens.cli.results import explained, rejected
+
+    usable = [row for row in rows if not row.reason]
+    records: dict[int, Record] = {}
+    try:
+        found = lens.explain_many([(row.a, row.b) for row in usable], progress=False, window=WINDOW, **chosen)
+        for row, e in zip(usable, found, strict=True):
+            records[row.number] = explained(row, e, asked["top"], asked["special"])
+            advance()
+    except _OF_A_ROW:
+        for row in usable:
+            try:
+                e = lens.explain(row.a, row.b, **chosen)
+                records[row.number] = explained(row, e, asked["top"], asked["special"])
+            except _OF_A_ROW as error:
+                records[row.number] = rejected(row, str(error))
+    for row in rows:
+        record = records.setdefault(row.number, rejected(row, row.reason))
+        if asked["strict"] and "reason" in record:
+            raise _of_line(row, record["reason"])
+    return [records[row.number] for row in rows]
+
+
+_OF_A_ROW = (InputError, NotConverged, NumericalError)
+
+
+def _of_line(row: Row, reason: str) -> InputError:
+    return InputError(f"line {row.line}: {reason.rstrip('.')}. Leave out --strict to go on without such rows.")
+
+
+def _finish(journal: Journal, output: Path, asked: dict[str, Any]) -> None:
+    """Write the output and the rejects from the journal, and say what came of it."""
+    from pairlens.cli.results import write, write_rejected
+
+    counts: Counter[str] = Counter()
+    projected = asked["reference_terms"] in (None, "project")
+
+    def good() -> Iterator[Record]:
+        for record in journal.records():
+            if "reason" not in record:
+                counts["explained"] += 1
+                counts["long"] += record["truncated"]
+                counts["base"] += projected and abs(record["base"]) > abs(record["score"]) / 2
+                yield record
+
+    rejects = output.with_name(f"{output.name}.rejects.csv")
+    bad = [record for record in journal.records() if "reason" in record]
+    if bad:
+        write_rejected(rejects, bad)
+    else:
+        rejects.unlink(missing_ok=True)
+    write(output, good(), asked)
+    tell(f"{counts['explained']} pairs explained: {output}")
+    for what, count, more in (
+        ("rows that could not be used", len(bad), f" ({rejects})"),
+        ("pairs with a text longer than the model takes, of which only the beginning is explained", counts["long"], ""),
+        ("pairs whose base is more than half of the score, so that the matrix says little", counts["base"], ""),
+    ):
+        if count:
+            tell(f"{what}: {count}{more}", "warning: ", "yellow")

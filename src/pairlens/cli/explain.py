@@ -1,0 +1,88 @@
+"""`pairlens explain A B`: one pair, in the terminal, as JSON or into files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pairlens.cli import options
+from pairlens.cli.session import busy, session, tell
+from pairlens.errors import InputError
+
+Text = Annotated[str, typer.Argument(help="A text, @file, or - for standard input. @@ is one @.", show_default=False)]
+Save = Annotated[
+    list[Path] | None,
+    typer.Option("--save", "-s", help="Also write a file: .json, .npz, .csv or .parquet. Repeatable.", metavar="FILE"),
+]
+
+
+@session()
+def explain(
+    a: Text,
+    b: Text,
+    model: options.Model = None,
+    device: options.Device = None,
+    dtype: options.Dtype = "float32",
+    level: options.Level = "word",
+    layer: options.Layer = None,
+    method: options.Method = "integrated-jacobian",
+    reference: options.Reference = None,
+    reference_terms: options.ReferenceTerms = None,
+    measure: options.Measure = None,
+    tol: options.Tol = 1e-3,
+    role_a: options.RoleA = None,
+    role_b: options.RoleB = None,
+    strict: options.Strict = False,
+    top: Annotated[int, typer.Option(min=1, help="How many of the strongest pairs to list.")] = 8,
+    special: Annotated[bool, typer.Option("--special", help="Show every special token.")] = False,
+    save: Save = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
+) -> None:
+    """Why does the model find two texts as similar as it does?"""
+    if a == b == "-":
+        raise InputError("only one of the two texts can come from standard input.")
+    text_a, text_b = read_text(a), read_text(b)
+    from pairlens import storage
+
+    files = [storage.check(path) for path in save or []]
+    request = options.Request(
+        model, device, dtype, strict, method, layer, reference, reference_terms, measure, level, tol, role_a, role_b
+    )
+    lens = request.load()
+    with busy("explaining"):
+        e = lens.explain(text_a, text_b, **request.options())
+    for path in files:
+        e.save(path)
+    if json:
+        sys.stdout.buffer.write(storage.to_json(e).encode())
+        sys.stdout.flush()
+        return
+    from rich.console import Console
+
+    from pairlens.render.terminal import view
+
+    console = Console(highlight=False)
+    console.print(view(e, width=console.width, top=top, special=special, ascii_only=console.options.ascii_only))
+    for path in files:
+        tell(f"saved {path}")
+
+
+def read_text(given: str) -> str:
+    """The text that an argument stands for: itself, a file's content, or standard input's."""
+    try:
+        if given == "-":
+            return sys.stdin.buffer.read().decode("utf-8-sig").rstrip("\r\n")
+        if given.startswith("@@"):
+            return given[1:]
+        if given.startswith("@"):
+            return Path(given[1:]).read_text(encoding="utf-8-sig").rstrip("\r\n")
+        given.encode()  # an argument that is not UTF-8 holds surrogates
+    except UnicodeError as error:
+        raise InputError(f"{given!r:.60} is not text in UTF-8: {error}.") from error
+    except OSError as error:
+        hint = f" For a text that begins with @, write @{given[:40]}."
+        raise InputError(f"cannot read the file {given[1:]!r}: {error.strerror}.{hint}") from error
+    return given

@@ -1,0 +1,302 @@
+import io
+import re
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from pairlens.explanation import Contrast, Explanation
+from pairlens.render.terminal import NEGATIVE, POSITIVE, _axis, _colour, _fit, view
+from pairlens.render.text import clean, columns, contrast_summary, equation, shorten, summary
+from pairlens.tokens import Unit, words
+
+COFFEE = ("The coffee here is not good.", "This coffee is bad.")
+LONG = "It was the best of times, it was the worst of times, it was the age of wisdom and of incomprehensibility. " * 3
+SETTINGS = {
+    "model": "somewhere/all-MiniLM-L6-v2",
+    "method": "integrated-jacobian",
+    "layer": 0,
+    "level": "word",
+    "measure": "cosine",
+    "reference": "padding",
+    "reference_terms": "project",
+}
+
+
+def make(a, b, *, matrix=None, effects=False, seed=0, scale=0.1, special=True, **changes) -> Explanation:
+    """An explanation of words, with random numbers that fulfil the identity."""
+    random = np.random.default_rng(seed)
+    sides = []
+    for text in (a, b):
+        found = [Unit(text[i:j], i, j) for i, j in words(text)]
+        ends = Unit("[CLS]", 0, 0, "special"), Unit("[SEP]", len(text), len(text), "special")
+        sides.append((ends[0], *found, ends[1]) if special else tuple(found))
+    units_a, units_b = sides
+    if matrix is None:
+        matrix = scale * random.normal(size=(len(units_a), len(units_b)))
+    effects_a, effects_b = (effects * random.normal(size=len(units)) for units in sides)
+    base, gap = 0.0041, 2e-7
+    values: dict[str, Any] = {
+        "text_a": a,
+        "text_b": b,
+        "score": float(base + effects_a.sum() + effects_b.sum() + matrix.sum() + gap),
+        "matrix": matrix,
+        "units_a": units_a,
+        "units_b": units_b,
+        "tokens_a": ("x",),
+        "tokens_b": ("y",),
+        "base": base,
+        "effects_a": effects_a,
+        "effects_b": effects_b,
+        "gap": gap,
+        "gap_a": 3e-4,
+        "gap_b": 5e-4,
+        "entry_error": np.abs(matrix) * 1e-3,
+        "settings": SETTINGS,
+    }
+    return Explanation(**{**values, **changes})
+
+
+def show(e, width=80, *, top=5, colour: Literal["standard", "256", "truecolor"] | None = None, **options) -> str:
+    file = io.StringIO()
+    console = Console(
+        file=file,
+        width=width,
+        force_terminal=colour is not None,
+        color_system=colour,
+        highlight=False,
+        legacy_windows=False,
+    )
+    console.print(view(e, width=width, top=top, **options))
+    return file.getvalue()
+
+
+def table(shown: str) -> tuple[list[str], list[list[float]]]:
+    """The matrix's column labels and its rows of numbers, read back from what is shown."""
+    lines = shown.splitlines()
+    start = next(i for i, line in enumerate(lines) if re.match(r"[ab] \\ [ab]", line))
+    stop = next(i for i, line in enumerate(lines) if i > start and not line.strip())
+    rows = [
+        [float(number) for number in re.findall(r"(?<=\s)[+-]?\d*\.\d+(?=\s|$)", line)]
+        for line in lines[start + 1 : stop]
+    ]
+    return lines[start].split()[3:], rows
+
+
+def test_what_is_shown():
+    shown = show(make(*COFFEE))
+    for text in (*COFFEE, "strongest pairs", "score", "base 0.0041", "gap 2e-07", "(gap of the texts: 3e-04, 5e-04)"):
+        assert text in shown
+    assert "all-MiniLM-L6-v2, integrated-jacobian, layer 0, level word" in shown
+    labels, rows = table(shown)
+    assert labels == ["This", "coffee", "is", "bad", ".", "special", "sum"]
+    assert len(rows) == 7 + 2
+
+
+def test_numbers_and_sums():
+    e = make(*COFFEE)
+    labels, rows = table(show(e))
+    text_a, text_b = (np.array([unit.kind == "text" for unit in units]) for units in (e.units_a, e.units_b))
+    inside = np.array(rows)[:7, :5]
+    assert inside == pytest.approx(e.matrix[np.ix_(text_a, text_b)], abs=5e-4)
+    assert rows[7][labels.index("special")] == pytest.approx(e.matrix[np.ix_(~text_a, ~text_b)].sum(), abs=5e-4)
+    assert rows[-1][-1] == pytest.approx(e.matrix.sum(), abs=5e-4)
+    assert [row[-1] for row in rows[:7]] == pytest.approx(e.row[text_a], abs=5e-4)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("effects", [False, True])
+@pytest.mark.parametrize(
+    "texts",
+    [COFFEE, (COFFEE[0], LONG), (LONG, COFFEE[0]), (LONG, LONG), ("東京は大きい都市です。", "🙂🚀 naïve e\u0301")],
+)
+def test_it_fits_and_nothing_is_lost(texts, effects, width):
+    e = make(*texts, effects=effects)
+    shown = show(e, width)
+    assert max(cell_len(line) for line in shown.splitlines()) <= width
+    labels, rows = table(shown)
+    assert rows[-2 if effects else -1][labels.index("sum")] == pytest.approx(e.matrix.sum(), abs=6e-3)
+    entries = np.array([row[: labels.index("sum")] for row in rows[: -2 if effects else -1]])
+    assert entries.sum() == pytest.approx(e.matrix.sum(), abs=0.006 * entries.size**0.5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 5), st.sampled_from([60, 80]), st.floats(1e-3, 1e3))
+def test_every_size_fits(n, m, seed, width, scale):
+    e = make("word " * n, "incomprehensibility " * m, seed=seed, scale=scale)
+    assert max(cell_len(line) for line in show(e, width).splitlines()) <= width
+
+
+def test_columns_line_up():
+    shown = show(make("東京は大きい都市です。", "🙂 naïve é ok"), 80)
+    lines = shown.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("a \\ b"))
+    stop = next(i for i, line in enumerate(lines) if i > start and not line)
+    assert len({cell_len(line) for line in lines[start:stop]}) == 1
+
+
+def test_hidden_lines_are_the_weakest_and_are_counted():
+    e = make(LONG, LONG)
+    shown = show(e, 60, rows=10)
+    labels, rows = table(shown)
+    assert "rest" in labels
+    assert len(rows) == 10 + 3  # special, rest, sum
+    texts = sum(unit.kind == "text" for unit in e.units_a)
+    shown_columns = len(labels) - 3
+    assert f"rest: {texts - 10} weaker units of a, {texts - shown_columns} weaker units of b" in shown
+    strength = np.array([1.0, 5.0, 3.0])
+    kept = _axis([Unit(c, 0, 1) for c in "xyz"], strength, 2, special=False)
+    assert kept.labels == ("y", "z", "rest")
+    assert (kept.single, kept.hidden) == (2, 1)
+
+
+def test_the_longer_text_goes_down_when_it_does_not_fit_across():
+    assert "b \\ a" in show(make(COFFEE[0], LONG), 80)
+    assert "a \\ b" in show(make(LONG, COFFEE[0]), 80)
+    assert "b \\ a" not in show(make(*COFFEE), 80)
+
+
+def test_special_tokens():
+    e = make(*COFFEE)
+    assert table(show(e, special=True))[0][0] == "[CLS]"
+    assert "special: 2 tokens of a, 2 tokens of b" in show(e)
+    silent = e.matrix.copy()
+    silent[[0, -1]] = silent[:, [0, -1]] = 0.0
+    shown = show(make(*COFFEE, matrix=silent))
+    assert "special" not in table(shown)[0]
+    assert "special: 2 tokens of a, 2 tokens of b, all zero" in shown
+    assert "special" not in show(make(*COFFEE, special=False))
+
+
+def test_strongest_pairs_have_signed_bars():
+    matrix = np.zeros((3, 3))
+    matrix[1, 1], matrix[0, 2] = 0.5, -0.25
+    shown = show(make("one two three", "one two three", matrix=matrix, special=False), top=2)
+    first, second = shown.split("strongest pairs\n")[1].splitlines()[:2]
+    assert first.split()[:4] == ["two", "·", "two", "+0.500"]
+    assert second.split()[:4] == ["one", "·", "three", "-0.250"]
+    axis = first.index("│")
+    assert second.index("│") == axis
+    assert first[axis + 1 :].count("█") > 15
+    assert second[:axis].endswith("█")
+    assert not second[axis + 1 :].strip()
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-12])
+def test_nothing_to_show(value):
+    assert "0.0000" in show(make(*COFFEE, matrix=np.full((9, 7), value)))
+
+
+def test_texts_are_never_obeyed():
+    evil = "[bold red]x[/] \\[y] \x1b[31mred\x1b[0m \u202eabc"
+    shown = show(make(evil, "b [/] c"), colour="truecolor")
+    assert "[bold red]x[/]" in shown
+    assert "\x1b[31m" not in shown
+    assert "\u202e" not in shown
+    assert "\x1b" not in show(make(evil, "b"))
+    assert "[/]" in shown
+
+
+def test_long_texts_are_cut():
+    shown = show(make("word " * 3000, "b", matrix=np.ones((3002, 3))), 80)
+    assert sum("word word word" in line for line in shown.splitlines()) == 6
+    assert "…" in shown
+
+
+def test_truncated_texts_say_so():
+    assert "only its beginning" in show(make(*COFFEE, truncated_b=True))
+    assert "only its beginning" not in show(make(*COFFEE))
+
+
+def test_ascii_only():
+    shown = show(make(*COFFEE), ascii_only=True)
+    assert shown.isascii()
+    assert "##" in shown
+
+
+def test_effects_have_a_row_and_a_column():
+    e = make(*COFFEE, effects=True)
+    labels, rows = table(show(e, 120))
+    assert labels[-2:] == ["sum", "effects"]
+    assert rows[-1][-1] == pytest.approx(e.effects_b.sum(), abs=5e-3)
+    assert rows[0][-1] == pytest.approx(e.effects_a[1], abs=5e-3)
+    assert "effects a" in equation(e)
+    assert "effects" not in equation(make(*COFFEE))
+
+
+def background(value: float) -> tuple[int, ...]:
+    colour: Any = _colour(value).bgcolor
+    return tuple(colour.triplet)
+
+
+def test_colours_are_legible_and_diverge():
+    def light(colour: Any) -> float:
+        parts = [channel / 255 for channel in colour.triplet]
+        red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    for value in np.linspace(-1.5, 1.5, 61):
+        style = _colour(value)
+        darker, lighter = sorted((light(style.color), light(style.bgcolor)))
+        assert (lighter + 0.05) / (darker + 0.05) >= 4.5  # WCAG AA
+    assert (background(1.0), background(-1.0)) == (POSITIVE, NEGATIVE)
+    assert len(set(background(0.0))) == 1
+    blue = show(make("a", "b", matrix=np.array([[-1.0]]), special=False), colour="truecolor")
+    assert f"48;2;{';'.join(map(str, NEGATIVE))}" in blue
+
+
+@pytest.mark.parametrize("colour", ["standard", "256", "truecolor"])
+def test_colour_changes_no_character(colour):
+    e = make(*COFFEE)
+    assert re.sub(r"\x1b\[[\d;]*m", "", show(e, colour=colour)) == show(e)
+
+
+def test_numbers_get_shorter_before_columns_are_hidden():
+    e = make(*COFFEE)
+    down = _axis(e.units_a, np.ones(len(e.units_a)), 24, special=False)
+    wide, narrow = (_fit(e, down, room, False) for room in (70, 45))
+    assert wide[0].hidden == narrow[0].hidden == 0
+    assert wide[1].decimals == narrow[1].decimals + 1
+    assert _fit(e, down, 30, False)[0].hidden > 0
+
+
+def test_summary():
+    text = summary(make(*COFFEE))
+    lines = text.splitlines()
+    assert lines[:2] == [f"a: {COFFEE[0]}", f"b: {COFFEE[1]}"]
+    assert re.match(r"score -?\d\.\d{4} = base 0\.0041 \+ pairs -?\d\.\d{4} \+ gap 2e-07", lines[2])
+    assert len(lines) == 3 + 5 + 2
+    assert repr(make(*COFFEE)) == text
+
+
+@pytest.mark.parametrize(
+    "texts", [COFFEE, (LONG, LONG), ("東京は大きい都市です。" * 9, "x" * 300), ("a\nb\x1b[0m", "\t")]
+)
+def test_summaries_have_80_columns(texts):
+    e = make(*texts) if texts[1].strip() else make(texts[0], "b")
+    for text in (summary(e), contrast_summary(Contrast(e, make(e.text_a, "something else")))):
+        assert max(columns(line) for line in text.splitlines()) <= 80
+        assert "\x1b" not in text
+
+
+def test_contrast_summary():
+    one, other = make(COFFEE[0], COFFEE[1], seed=1), make(COFFEE[0], "Tea is fine.", seed=2)
+    c = Contrast(one, other)
+    text = repr(c)
+    assert text == contrast_summary(c)
+    assert "query: The coffee" in text
+    assert f"{'a' if c.difference >= 0 else 'b'} is closer" in text
+    assert f"difference {c.difference:.4f} = units {c.effects.sum():.4f}" in text
+
+
+def test_clean_and_shorten():
+    assert clean("a\r\n\tb ") == "a b"
+    assert clean("\x1b[0m") == "\ufffd[0m"
+    assert clean(" \n") == " "
+    assert shorten("abcdef", 4) == "abc…"
+    assert shorten("東京都", 4) == "東…"
+    assert columns("e\u0301") == 1
