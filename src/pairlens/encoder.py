@@ -78,8 +78,9 @@ class Encoder:
     """
 
     def __init__(self, model: Any = None, *, device: Any = None, dtype: torch.dtype = torch.float32) -> None:
-        loaded, self.name, self.adjusted = load(model, device)
-        self.device = torch.device(device) if device is not None else torch.device(loaded.device)
+        wanted = None if device is None else _check_device(device)
+        loaded, self.name, self.adjusted = load(model, wanted)
+        self.device = torch.device(loaded.device) if wanted is None else wanted
         self.dtype = dtype
         self.measure = str(getattr(loaded, "_similarity_fn_name", None) or "cosine")
         self.truncate_dim: int | None = getattr(loaded, "truncate_dim", None)
@@ -258,6 +259,18 @@ class Encoder:
         bad = [name for name, p in self._twin.named_parameters() if not torch.isfinite(p).all()]
         where = f"these weights: {', '.join(bad[:3])}{' …' if len(bad) > 3 else ''}" if bad else "the forward pass"
         return NumericalError(f"the model's embedding is not a number, from {where}. Load the model anew.")
+
+
+def _check_device(device: Any) -> torch.device:
+    """A torch device that this machine has."""
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        names = [name for name in ("cuda", "mps") if getattr(torch, name, None) and getattr(torch, name).is_available()]
+        here = ", ".join(["cpu", *names])
+        raise InputError(f"device {device!r} cannot be used on this machine, which has {here}: {error}") from error
+    return found
 
 
 def _routed(module: nn.Module, role: str | None) -> Sequence[nn.Module]:

@@ -277,10 +277,8 @@ class Lens:
         rule = Adaptive(tol) if rule is None else rule
         if not isinstance(rule, Rule):
             raise InputError(f"rule is Adaptive(tol), GaussLegendre(n) or Riemann(n), not {rule!r}.")
-        if similarity.space_for(treatment) == "raw":
-            space = "raw"
-        else:
-            space = "unit" if measure == "cosine" else "output"
+        scored = "unit" if measure == "cosine" else "output"
+        space = "raw" if similarity.space_for(treatment) == "raw" else scored
         return Workshop(self._encoder, _method(method, layer, reference), rule, space, strict=self.strict)
 
 
