@@ -269,7 +269,9 @@ def _check_device(device: Any) -> torch.device:
     except (RuntimeError, AssertionError, TypeError) as error:
         names = [name for name in ("cuda", "mps") if getattr(torch, name, None) and getattr(torch, name).is_available()]
         here = ", ".join(["cpu", *names])
-        raise InputError(f"device {device!r} cannot be used on this machine, which has {here}: {error}") from error
+        raise InputError(
+            f"device {device!r} cannot be used on this machine, which has {here}: {str(error).splitlines()[0]}"
+        ) from error
     return found
 
 

@@ -1,0 +1,182 @@
+"""Four treatments of the references, one identity, on contributions made by hand."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairlens import Contributions, InputError, ReferenceWarning, Unit
+from pairlens.similarity import TREATMENTS, explain
+
+DIM = 7
+
+
+def contributions(seed: int, units: int = 4, *, space: str = "raw", gap: float = 0.0, reference: str = "some"):
+    """A text whose contributions add up but for a relative error of `gap`."""
+    rng = np.random.default_rng(seed)
+    values, start = rng.normal(size=(units, DIM)), rng.normal(size=DIM)
+    if reference == "none":
+        start = np.zeros(DIM)
+    embedding = start + values.sum(0)
+    if space == "unit":
+        # A split of the normalised embedding: rescale the parts so that they add up to it.
+        start = start / np.linalg.norm(start)
+        embedding = embedding / np.linalg.norm(embedding)
+        values = values + (embedding - start - values.sum(0)) / units
+    error = rng.normal(size=DIM)
+    error *= gap * np.linalg.norm(embedding - start) / np.linalg.norm(error)
+    values = values + error / units
+    return Contributions(
+        text=f"text {seed}",
+        units=tuple(Unit(f"u{i}", i, i + 1) for i in range(units)),
+        tokens=tuple(f"u{i}" for i in range(units)),
+        values=values,
+        error=np.full(units, 1e-3),
+        reference=start,
+        embedding=embedding,
+        output=embedding,
+        gap=gap,
+        settings={"model": "m", "space": space, "level": "token"},
+    )
+
+
+def space_of(terms: str, measure: str) -> str:
+    return "unit" if terms in ("project", "keep") and measure == "cosine" else "raw"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from(TREATMENTS),
+    st.sampled_from(["cosine", "dot"]),
+    st.sampled_from([0.0, 1e-3, 0.1]),
+)
+def test_the_identity_and_the_bound_on_its_gap(seed, terms, measure, tol):
+    space = space_of(terms, measure)
+    a, b = contributions(seed, 3, space=space, gap=tol), contributions(seed + 1, 5, space=space, gap=tol)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReferenceWarning)
+        e = explain(a, b, reference_terms=terms, measure=measure)
+    total = e.base + e.effects_a.sum() + e.effects_b.sum() + e.matrix.sum() + e.gap
+    assert e.score == pytest.approx(total, abs=1e-12)
+    size_a, size_b = (np.linalg.norm(c.embedding - (c.reference if terms == "shift" else 0)) for c in (a, b))
+    factor = 1 / (size_a * size_b) if measure == "cosine" else 1.0
+    d_a, d_b = np.linalg.norm(a.embedding - a.reference), np.linalg.norm(b.embedding - b.reference)
+    v_a, v_b = (d_a, d_b) if terms in ("shift", "ignore") else (size_a, size_b)
+    bound = factor * (tol * (d_a * v_b + d_b * v_a) + tol**2 * d_a * d_b)
+    assert abs(e.gap) <= bound + 1e-12
+
+
+@pytest.mark.parametrize("measure", ["cosine", "dot"])
+@pytest.mark.parametrize("terms", TREATMENTS)
+def test_the_score_is_the_one_it_should_be(terms, measure):
+    space = space_of(terms, measure)
+    a, b = contributions(1, space=space), contributions(2, space=space)
+    e = explain(a, b, reference_terms=terms, measure=measure)
+    one, other = (c.embedding - c.reference if terms == "shift" else c.embedding for c in (a, b))
+    expected = one @ other
+    if measure == "cosine":
+        expected /= np.linalg.norm(one) * np.linalg.norm(other)
+    assert e.score == pytest.approx(expected, abs=1e-12)
+
+
+def test_projecting_removes_the_references_and_nothing_else():
+    a, b = contributions(1, space="unit"), contributions(2, space="unit")
+    e = explain(a, b, reference_terms="project", measure="cosine")
+    basis, _ = np.linalg.qr(np.stack([a.reference, b.reference], axis=1))
+    projector = np.eye(DIM) - basis @ basis.T
+    assert np.allclose(e.matrix, a.values @ projector @ b.values.T, atol=1e-12)
+    assert e.base == pytest.approx(a.embedding @ basis @ basis.T @ b.embedding, abs=1e-12)
+    assert not e.effects_a.any()
+
+
+def test_equal_references_remove_one_direction_and_zero_references_none():
+    a, b = contributions(1, space="unit"), contributions(2, space="unit")
+    same = replace(b, reference=a.reference * 2.0)
+    e = explain(a, same, reference_terms="project", measure="cosine")
+    direction = a.reference / np.linalg.norm(a.reference)
+    projector = np.eye(DIM) - np.outer(direction, direction)
+    assert np.allclose(e.matrix, a.values @ projector @ b.values.T, atol=1e-9)
+    zero = [contributions(seed, reference="none") for seed in (1, 2)]
+    expected = explain(*zero, reference_terms="shift", measure="cosine").matrix
+    for terms in TREATMENTS:
+        found = explain(*zero, reference_terms=terms, measure="cosine")
+        assert np.allclose(found.matrix, expected, atol=1e-12)
+        assert found.base == 0
+        assert not found.effects_a.any()
+
+
+def test_keep_reports_every_term():
+    a, b = contributions(3, space="unit"), contributions(4, space="unit")
+    e = explain(a, b, reference_terms="keep", measure="cosine")
+    assert e.base == pytest.approx(a.reference @ b.reference)
+    assert np.allclose(e.effects_a, a.values @ b.reference)
+    assert np.allclose(e.effects_b, b.values @ a.reference)
+    assert np.allclose(e.matrix, a.values @ b.values.T)
+
+
+def test_a_dot_product_behind_a_final_normalize_is_scaled_to_the_output():
+    a, b = contributions(5), contributions(6)
+    a, b = (replace(c, output=c.embedding / np.linalg.norm(c.embedding)) for c in (a, b))
+    dot = explain(a, b, reference_terms="ignore", measure="dot")
+    cosine = explain(a, b, reference_terms="ignore", measure="cosine")
+    assert dot.score == pytest.approx(cosine.score, abs=1e-12)
+    assert np.allclose(dot.matrix, cosine.matrix, atol=1e-12)
+
+
+def test_mixing_spaces_or_models_raises():
+    unit, raw = contributions(1, space="unit"), contributions(2)
+    with pytest.raises(InputError, match="unit"):
+        explain(unit, raw, reference_terms="project", measure="cosine")
+    with pytest.raises(InputError, match="raw"):
+        explain(unit, raw, reference_terms="shift", measure="cosine")
+    other = replace(raw, settings={**raw.settings, "model": "n"})
+    with pytest.raises(InputError, match="two models"):
+        explain(raw, other, reference_terms="shift", measure="cosine")
+
+
+def test_a_large_base_is_warned_about():
+    a = contributions(1, space="unit")
+    heavy = replace(a, values=a.values * 1e-3, reference=a.embedding)
+    with pytest.warns(ReferenceWarning, match="more than half"):
+        explain(heavy, heavy, reference_terms="project", measure="cosine")
+
+
+def test_unknown_names_come_with_the_nearest_one():
+    a = contributions(1)
+    with pytest.raises(InputError, match="Did you mean 'project'"):
+        explain(a, a, reference_terms="projct", measure="cosine")
+
+
+def test_swapping_and_regrouping_keep_the_sums():
+    a, b = contributions(1, 3, space="unit"), contributions(2, 5, space="unit")
+    e = explain(a, b, reference_terms="keep", measure="cosine")
+    back = explain(b, a, reference_terms="keep", measure="cosine")
+    swapped = e.swap()
+    assert np.allclose(swapped.matrix, back.matrix, atol=1e-15)
+    assert np.allclose(swapped.effects_a, back.effects_a)
+    assert swapped.text_a == e.text_b
+    spans = [(0, 2), (2, 3)]
+    coarse = replace(e, text_a="abc", text_b="abcde").at((spans, [(0, 5)]))
+    assert coarse.matrix.shape == (2, 1)
+    assert coarse.matrix.sum() == pytest.approx(e.matrix.sum())
+    assert coarse.effects_a.sum() == pytest.approx(e.effects_a.sum())
+    assert [u.text for u in coarse.units_a] == ["ab", "c"]
+
+
+def test_top_is_by_magnitude_and_signed():
+    e = explain(contributions(1), contributions(2), reference_terms="shift", measure="dot")
+    pairs = e.top(1000)
+    assert len(pairs) == e.matrix.size
+    assert [abs(p.value) for p in pairs] == sorted((abs(p.value) for p in pairs), reverse=True)
+    assert min(p.value for p in pairs) < 0 < max(p.value for p in pairs)
+    first = pairs[0]
+    assert e.matrix[first.row, first.column] == first.value
+    assert (first.a, first.b) == (e.units_a[first.row], e.units_b[first.column])
+    with pytest.raises(InputError, match="at least 1"):
+        e.top(0)
