@@ -15,6 +15,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -38,7 +39,7 @@ def steps_for(lens: Lens, layer: int) -> tuple[int, float]:
         n = max(n + 1, int(n * gap / TOL * 1.01))
 
 
-def papers_jacobian(model: torch.nn.Module, text: str, layer: int, steps: int, dims: int) -> tuple[float, int, tuple]:
+def papers_jacobian(model: Any, text: str, layer: int, steps: int, dims: int) -> tuple[float, int, tuple]:
     """Seconds for the forward pass and for `dims` backward passes, the number of dimensions, J and Δ."""
     tokenizer, transformer = model.tokenizer, model[0].auto_model
     batch = tokenizer(text, return_tensors="pt")
@@ -70,7 +71,7 @@ def papers_jacobian(model: torch.nn.Module, text: str, layer: int, steps: int, d
     return forward + backward * embedding.shape[1] / dims, embedding.shape[1], (torch.stack(rows), kept["delta"])
 
 
-def papers_seconds(model: torch.nn.Module, layer: int, steps: int, dims: int | None) -> float:
+def papers_seconds(model: Any, layer: int, steps: int, dims: int | None) -> float:
     """Seconds of the papers' algorithm for the pair."""
     total, sides = 0.0, []
     for text in (A, B):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -177,7 +178,7 @@ class TestDecompose:
         expected = np.zeros((TOKENS, DIM))
         for k in range(1, 6):
             point = (r + k / 5 * (x - r))[None]
-            jacobian = torch.autograd.functional.jacobian(f, point)[0, :, 0]
+            jacobian = torch.func.jacrev(f)(point)[0, :, 0]
             expected += torch.einsum("ktw,tw->tk", jacobian, x - r).numpy() / 5
         assert np.allclose(c.values, expected, atol=1e-12)
 
@@ -193,6 +194,10 @@ class TestDecompose:
         ],
     )
     def test_bad_input_is_named(self, change, word):
-        given = {"f": network(), "x": torch.ones(TOKENS, WIDTH).double(), "r": torch.zeros(TOKENS, WIDTH).double()}
+        given: dict[str, Any] = {
+            "f": network(),
+            "x": torch.ones(TOKENS, WIDTH).double(),
+            "r": torch.zeros(TOKENS, WIDTH).double(),
+        }
         with pytest.raises(InputError, match=word):
             pairlens.decompose(**{**given, **change})

@@ -31,6 +31,7 @@ def drive(rule, e, slope, noise=1e-15):
                 asked["slopes" if question.slope else "values"] += len(question.points)
                 question = talk.send((slope if question.slope else e)(question.points))
     except StopIteration:
+        assert table is not None
         return table, asked
 
 
@@ -162,7 +163,7 @@ def test_the_drive_helper_can_fail():
     ("make", "word"),
     [
         (lambda: Riemann(0), "at least 1"),
-        (lambda: GaussLegendre(2.5), "whole number"),
+        (lambda: GaussLegendre(2.5), "whole number"),  # pyright: ignore[reportArgumentType]
         (lambda: Adaptive(0), "between 0 and 1"),
         (lambda: Adaptive(math.nan), "between 0 and 1"),
         (lambda: Adaptive(1e-3, max_nodes=0), "at least 1"),

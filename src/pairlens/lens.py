@@ -76,7 +76,11 @@ class Lens:
         return self._encoder.adjusted
 
     def __repr__(self) -> str:
-        return f"Lens({self.name!r}, layers={self.layers}, pooling={self.pooling!r}, measure={self.measure!r})"
+        try:
+            shape = f"layers={self.layers}, pooling={self.pooling!r}, "
+        except ModelError:  # a router that must be told the role
+            shape = ""
+        return f"Lens({self.name!r}, {shape}measure={self.measure!r})"
 
     def explain(
         self,

@@ -42,7 +42,7 @@ class Job:
         """A job from what a user gave; what is wrong with the level shows when it is used."""
         if not isinstance(text, str):
             raise InputError(f"expected a text, and got {type(text).__name__}: {text!r:.60}.")
-        return cls(text, role, level if isinstance(level, str) else tuple(tuple(span) for span in level))
+        return cls(text, role, level if isinstance(level, str) else tuple(level))
 
     @property
     def level(self) -> Level:
