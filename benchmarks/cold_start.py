@@ -36,7 +36,8 @@ def main() -> None:
     program = str(Path(sys.executable).parent / "pairlens")
     bare = [sys.executable, "-c", BARE, str(folder), *TEXTS]
     ours = [program, "explain", *TEXTS]
-    seconds(bare), seconds(ours)
+    for command in (bare, ours):
+        seconds(command)
     turns = [(seconds(bare), seconds(ours)) for _ in range(3)]
     script, explain = (statistics.median(column) for column in zip(*turns, strict=True))
     print(f"bare script {script:.1f} s, pairlens explain {explain:.1f} s: {explain - script:+.1f} s (goal: at most +2)")

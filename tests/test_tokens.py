@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import PreTrainedTokenizerFast
 
 from pairlens.errors import InputError
-from pairlens.tokens import Span, Unit, _level_spans, align, group, sentences, token_units, words
+from pairlens.tokens import Span, Unit, level_spans, align, group, sentences, token_units, words
 
 FAMILY = "👨\u200d👩\u200d👧\u200d👦"
 FLAG = "🇫🇷"
@@ -334,7 +334,7 @@ def test_bad_spans_raise(spans: list[Span]) -> None:
 @pytest.mark.parametrize("level", [3, None, [], [(0, 1.5)], [(0,)], [0, 1], [("a", "b")]])
 def test_levels_of_another_type_raise(level: object) -> None:
     with pytest.raises(InputError, match=r"unknown level .* token, word, sentence, or spans"):
-        _level_spans("a text", level)
+        level_spans("a text", level)
 
 
 def test_unknown_level_names_the_nearest() -> None:

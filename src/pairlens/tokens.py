@@ -161,7 +161,7 @@ def group(
     """
     if isinstance(level, str) and choose("level", level, LEVELS) == "token":
         return tuple(units), tuple(range(len(units)))
-    spans = _level_spans(text, level)
+    spans = level_spans(text, level)
     if not finest:
         _refuse_coarser(text, units, spans, level)
     coarse = [Unit(text[start:end], start, end) for start, end in spans]
@@ -255,7 +255,7 @@ def _ends(run: str, gap: str, following: str, first: bool) -> bool:
     return breaks > 0 or not start[:1].islower()
 
 
-def _level_spans(text: str, level: Any) -> list[Span]:
+def level_spans(text: str, level: Any) -> list[Span]:
     """Disjoint spans in order of position; those of words and sentences hold every character that is not white."""
     if isinstance(level, str):
         return (words if level == "word" else sentences)(text) or [(0, len(text))]  # whitespace must go somewhere too
@@ -311,9 +311,9 @@ def both_levels(level: Level | tuple[Level, Level]) -> tuple[Level, Level]:
         ([(0, 5), (6, 20)], [(0, 5), (6, 20)])
     """
     if not isinstance(level, str) and isinstance(level, Sequence) and len(level) == 2:
-        one, other = level
-        if all(isinstance(side, str) or (len(side) > 0 and not isinstance(side[0], int)) for side in (one, other)):
-            return one, other  # pyright: ignore[reportReturnType]
+        spans = [isinstance(side, Sequence) and len(side) > 0 and not isinstance(side[0], int) for side in level]
+        if all(isinstance(side, str) or is_spans for side, is_spans in zip(level, spans, strict=True)):
+            return level[0], level[1]  # pyright: ignore[reportReturnType]
     return level, level  # pyright: ignore[reportReturnType]
 
 

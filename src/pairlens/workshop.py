@@ -21,7 +21,7 @@ from pairlens.quadrature import Rule
 from pairlens.reading import Text
 from pairlens.reference import reference_token
 from pairlens.shapes import Array
-from pairlens.tokens import Level, Span, Unit, group, plain_level
+from pairlens.tokens import Level, Span, Unit, group, level_spans, plain_level
 
 BATCH = 32
 """Texts of one length that are decomposed together."""
@@ -39,10 +39,10 @@ class Job:
 
     @classmethod
     def of(cls, text: Any, role: str | None, level: Level) -> Job:
-        """A job from what a user gave; what is wrong with the level shows when it is used."""
+        """A job from what a user gave."""
         if not isinstance(text, str):
             raise InputError(f"expected a text, and got {type(text).__name__}: {text!r:.60}.")
-        return cls(text, role, level if isinstance(level, str) else tuple(level))
+        return cls(text, role, level if isinstance(level, str) else tuple(level_spans(text, level)))
 
     @property
     def level(self) -> Level:
