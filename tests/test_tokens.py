@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import PreTrainedTokenizerFast
 
 from pairlens.errors import InputError
-from pairlens.tokens import Span, Unit, level_spans, align, group, sentences, token_units, words
+from pairlens.tokens import Span, Unit, align, group, level_spans, sentences, token_units, words
 
 FAMILY = "👨\u200d👩\u200d👧\u200d👦"
 FLAG = "🇫🇷"
