@@ -185,11 +185,16 @@ class TestDecompose:
     @pytest.mark.parametrize(
         ("change", "word"),
         [
-            ({"r": torch.zeros(2, 2)}, "must be the same"),
+            ({"r": torch.zeros(2, 2).double()}, "same in shape"),
             ({"groups": torch.zeros(TOKENS, WIDTH)}, "whole numbers"),
             ({"groups": torch.zeros(3, dtype=torch.long)}, "do not broadcast"),
             ({"groups": torch.tensor([0, 0, 2, 2])}, "without holes"),
             ({"f": lambda h: h}, r"\(n, dim\)"),
+            ({"x": [1.0, 2.0]}, "tensor with at least one axis, not list"),
+            ({"x": torch.tensor(1.0)}, "at least one axis"),
+            ({"r": torch.zeros(TOKENS, WIDTH)}, "same in dtype"),
+            ({"rule": 5}, "rule is Adaptive"),
+            ({"groups": [0, 2, 2, 2]}, "without holes"),
             ({"x": torch.zeros(TOKENS, WIDTH, dtype=torch.long)}, "floating-point"),
         ],
     )

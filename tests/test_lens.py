@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 
 import pairlens
 import zoo
@@ -133,7 +134,7 @@ def test_features_sum_to_the_entry(tiny):
     features = tiny.explain_features(A, B, 2, 2, layer=1, level="word", tol=1e-4)
     assert features.shape == (zoo.HIDDEN, zoo.HIDDEN)
     assert features.sum() == pytest.approx(e.matrix[2, 2], abs=1e-9)
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises(InputError, match="from 0 to"):
         tiny.explain_features(A, B, 99, 0)
 
 
@@ -142,6 +143,58 @@ def test_contrast_is_the_difference_of_two_explanations(tiny):
     assert c.difference == pytest.approx(c.a.score - c.b.score)
     assert c.effects.sum() + c.base + c.gap == pytest.approx(c.difference, abs=1e-12)
     assert "coffee" in repr(c)
+
+
+def test_a_contrast_counts_the_other_texts_pairs_against_it(tiny):
+    c = tiny.contrast("coffee", A, "Dogs run.", layer=1, level="word")
+    with_a = sum(pair.value for side, pair in c.top(10_000) if side == "a")
+    with_b = sum(pair.value for side, pair in c.top(10_000) if side == "b")
+    assert with_a == pytest.approx(c.a.matrix.sum())
+    assert with_b == pytest.approx(-c.b.matrix.sum())
+
+
+def test_numpy_numbers_are_numbers(tiny):
+    place = np.unravel_index(5, (8, 7))
+    assert tiny.explain_features(A, B, *place, layer=np.int64(2)).shape == (zoo.HIDDEN, zoo.HIDDEN)
+    spans = [(np.int64(0), np.int64(3)), (np.int64(4), np.int64(10))]
+    e = tiny.explain(A, B, layer=3, level=(spans, "word"))
+    assert [u.text for u in e.units_a if u.kind == "text"] == ["The", "coffee"]
+    assert len(e.top(np.int64(2))) == 2
+    assert [x.text_b for x in tiny.explain_many(np.array([[A, B]]), layer=3, progress=False)] == [B]
+
+
+def test_what_the_caller_sets_on_the_model_counts():
+    model = zoo.encoder("bert")
+    lens = Lens(model)
+    for name, value in (("truncate_dim", 5), ("max_seq_length", 4)):
+        setattr(model, name, value)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            e = lens.explain(A, B, layer=3)
+        assert e.score == pytest.approx(float(model.similarity(*model.encode([A, B]))[0, 0]), abs=1e-5)
+
+
+def test_two_models_of_one_name_are_told_apart():
+    one, other = (Lens(zoo.encoder("bert", seed=seed)) for seed in (1, 2))
+    (a,), (b,) = one.decompose([A], layer=3, progress=False), other.decompose([B], layer=3, progress=False)
+    with pytest.raises(InputError, match="two models"):
+        one.compare(a, b)
+
+
+def test_a_router_with_a_static_side_takes_a_layer_for_the_other():
+    lens = Lens(zoo.router())
+    e = lens.explain(A, B, roles=("query", "document"), layer=1)
+    assert e.settings["layer"] == [0, 1]
+    assert e.settings["reference"] == ["zero", "padding"]
+    assert identity(e) == pytest.approx(e.score, abs=1e-12)
+
+
+def test_static_weights_that_are_no_numbers():
+    model = zoo.static()
+    with torch.no_grad():
+        model[0].embedding.weight.fill_(float("nan"))  # pyright: ignore[reportCallIssue, reportAttributeAccessIssue]
+    with pytest.raises(pairlens.NumericalError, match="embedding"):
+        Lens(model).explain(A, B)
 
 
 def test_output_is_the_last_layer(tiny):
@@ -180,6 +233,10 @@ def test_fixed_rules_report_their_gap_and_never_raise(tiny):
         ({"tol": 2.0}, "between 0 and 1"),
         ({"roles": ("question", None)}, "role"),
         ({"roles": ("query",)}, "two entries"),
+        ({"roles": None}, "two entries"),
+        ({"reference": ""}, "unknown reference"),
+        ({"reference_terms": ""}, "unknown reference_terms"),
+        ({"rule": GaussLegendre(4), "tol": -5}, "between 0 and 1"),
     ],
 )
 def test_impossible_options_are_explained(tiny, options, word):

@@ -180,3 +180,28 @@ def test_top_is_by_magnitude_and_signed():
     assert (first.a, first.b) == (e.units_a[first.row], e.units_b[first.column])
     with pytest.raises(InputError, match="at least 1"):
         e.top(0)
+
+
+def test_a_dot_product_takes_the_output_apart_and_nothing_else():
+    unit, raw = contributions(1, space="unit"), contributions(2)
+    behind = replace(raw, output=raw.embedding / np.linalg.norm(raw.embedding))
+    with pytest.raises(InputError, match="output"):
+        explain(unit, behind, reference_terms="keep", measure="dot")
+    assert explain(raw, raw, reference_terms="keep", measure="dot").base == pytest.approx(raw.reference @ raw.reference)
+
+
+def test_results_cannot_be_changed():
+    e = explain(contributions(1), contributions(2), reference_terms="shift", measure="dot")
+    for array in (e.matrix, e.swap().matrix, e.effects_a, contributions(1).values):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 5.0
+
+
+def test_settings_name_both_texts_where_they_differ():
+    a, b = contributions(1), contributions(2)
+    b = replace(b, settings={**b.settings, "layer": 3, "level": "word"})
+    a = replace(a, settings={**a.settings, "layer": 5})
+    e = explain(a, b, reference_terms="shift", measure="dot")
+    assert e.settings["layer"] == [5, 3]
+    assert e.swap().settings["layer"] == [3, 5]
+    assert e.swap().settings["level"] == ["word", "token"]

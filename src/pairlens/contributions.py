@@ -11,7 +11,7 @@ import numpy as np
 
 from pairlens import storage
 from pairlens.errors import InputError
-from pairlens.shapes import PerUnit, Values, Vector
+from pairlens.shapes import Array, PerUnit, Values, Vector
 from pairlens.tokens import Level, Unit, group, plain_level
 
 
@@ -45,20 +45,16 @@ class Contributions:
     truncated: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        freeze(self)
+
     def __repr__(self) -> str:
         what = f"{len(self.units)} units, dim {self.values.shape[1]}, gap {self.gap:.1e}"
         return f"Contributions({self.text!r:.50}, {what}, {self.settings.get('method')})"
 
     def at(self, level: Level) -> Contributions:
         """The same contributions at a coarser level: rows that belong together are added up."""
-        finest = self.settings.get("level") == "token"
-        if level == self.settings.get("level"):
-            return self
-        if level == "token" and not finest:
-            raise InputError("these contributions are coarser than tokens; decompose again with level='token'.")
-        units, index = group(self.text, self.units, level, finest=finest)
-        sums = np.zeros((len(units), len(self.units)))
-        sums[list(index), np.arange(len(self.units))] = 1.0
+        units, sums = regroup(self.text, self.units, self.settings.get("level", "token"), level)
         settings = {**self.settings, "level": plain_level(level)}
         return replace(self, units=units, values=sums @ self.values, error=sums @ self.error, settings=settings)
 
@@ -70,3 +66,26 @@ class Contributions:
     def load(path: str | Path) -> Contributions:
         """Read what `save` wrote."""
         return storage.load(Contributions, path)
+
+
+def freeze(result: object) -> None:
+    """Make a result's arrays read-only, and its settings its own: a change would belie the identity."""
+    for name, value in vars(result).items():
+        if isinstance(value, np.ndarray):
+            view = value.view()
+            view.flags.writeable = False
+            object.__setattr__(result, name, view)
+        elif isinstance(value, Mapping):
+            object.__setattr__(result, name, dict(value))
+
+
+def regroup(text: str, units: tuple[Unit, ...], old: Level, new: Level) -> tuple[tuple[Unit, ...], Array]:
+    """Coarser units and the matrix (new units, old units) that adds up what belongs to them."""
+    if plain_level(old) == plain_level(new):
+        return units, np.eye(len(units))
+    if new == "token":
+        raise InputError("this is coarser than tokens already; ask for level='token' in the first place.")
+    coarse, index = group(text, units, new, finest=old == "token")
+    sums = np.zeros((len(coarse), len(units)))
+    sums[list(index), np.arange(len(units))] = 1.0
+    return coarse, sums

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import inspect
 import threading
 from collections.abc import Callable, Sequence
@@ -82,10 +84,8 @@ class Encoder:
         loaded, self.name, self.adjusted = load(model, wanted)
         self.device = torch.device(loaded.device) if wanted is None else wanted
         self.dtype = dtype
-        self.measure = str(getattr(loaded, "_similarity_fn_name", None) or "cosine")
-        self.truncate_dim: int | None = getattr(loaded, "truncate_dim", None)
-        self._prompts: dict[str, str] = dict(getattr(loaded, "prompts", None) or {})
-        self._default_prompt: str | None = getattr(loaded, "default_prompt_name", None)
+        # Asked again every time: the caller may set another truncation, measure, prompt or length on the model.
+        self._model = loaded
         modules = nn.ModuleList(loaded.children())
         self._twin = twin(modules, dtype=dtype, device=self.device)
         for module in self._twin:
@@ -98,6 +98,25 @@ class Encoder:
         self._lock = threading.RLock()
 
     # What the model is like.
+
+    @property
+    def measure(self) -> str:
+        """The model's own similarity measure."""
+        return str(getattr(self._model, "_similarity_fn_name", None) or "cosine")
+
+    @property
+    def truncate_dim(self) -> int | None:
+        """How many dimensions the model keeps, None for all."""
+        return getattr(self._model, "truncate_dim", None)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A short name for the weights, from a few numbers of every one."""
+        digest = hashlib.sha256()
+        for name, parameter in self._model.named_parameters():
+            flat = parameter.detach().flatten()
+            digest.update(name.encode() + flat[:: max(1, flat.numel() // 8)].double().cpu().numpy().tobytes())
+        return digest.hexdigest()[:16]
 
     def route(self, role: str | None = None) -> Route:
         """The modules for a role; None is what `SentenceTransformer.encode` does without one."""
@@ -115,6 +134,8 @@ class Encoder:
     def layer_index(self, layer: int, role: str | None = None) -> int:
         """A layer from 0 to L; negative ones count from the end, so -1 is L."""
         count = self.layers(role)
+        if role is not None and self.route(role).static:
+            return 0  # A router's static side has no layers; the layer is meant for the other side.
         if not -count - 1 <= layer <= count:
             raise InputError(
                 f"layer {layer} does not exist: this model has {count} layers, so 0 (the embedding layer's output) "
@@ -152,6 +173,10 @@ class Encoder:
         """A text as the model reads it."""
         route = self.route(role)
         with self._lock:
+            for module, own in zip(self._twin, self._model.children(), strict=True):
+                length = getattr(own, "max_seq_length", None)
+                if length is not None and getattr(module, "max_seq_length", None) != length:
+                    module.max_seq_length = length
             return route.reader.read(text, self._prompt(role))
 
     def heads(self, texts: Sequence[Text], layer: int, reference: str, space: str) -> Heads:
@@ -174,7 +199,7 @@ class Encoder:
                 embedding = embedding[:count] - embedding[count:]
                 output = F.normalize(embedding, dim=-1) if route.ending else embedding
             if not torch.isfinite(embedding).all():
-                raise self._not_finite()
+                raise self.not_finite()
             # A text that is its own reference goes nowhere, not even by a rounding error.
             x, r = both[:count], torch.where(same[:, None, None], both[:count], both[count:])
             r = reference_states(r, texts, reference)
@@ -210,9 +235,10 @@ class Encoder:
 
     def _prompt(self, role: str | None) -> str:
         names = {"query": ("query",), "document": ("document", "passage", "corpus")}.get(role or "", ())
-        for name in (*names, self._default_prompt):
-            if name is not None and name in self._prompts:
-                return self._prompts[name] or ""
+        prompts: dict[str, str] = getattr(self._model, "prompts", None) or {}
+        for name in (*names, getattr(self._model, "default_prompt_name", None)):
+            if name is not None and name in prompts:
+                return prompts[name] or ""
         return ""
 
     def _open(self, role: str | None) -> Route:
@@ -255,7 +281,8 @@ class Encoder:
             embedding = embedding[..., : self.truncate_dim]
         return F.normalize(embedding, dim=-1) if space == "unit" else embedding
 
-    def _not_finite(self) -> NumericalError:
+    def not_finite(self) -> NumericalError:
+        """The error for an embedding that is not a number, with the weights to blame."""
         bad = [name for name, p in self._twin.named_parameters() if not torch.isfinite(p).all()]
         where = f"these weights: {', '.join(bad[:3])}{' …' if len(bad) > 3 else ''}" if bad else "the forward pass"
         return NumericalError(f"the model's embedding is not a number, from {where}. Load the model anew.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import operator
 from collections.abc import Iterable
 
 
@@ -46,6 +47,27 @@ class TruncationWarning(UserWarning):
 
 class ReferenceWarning(UserWarning):
     """The references carry so much of the score that the matrix says little about it."""
+
+
+def whole(name: str, given: object, low: int, high: int | None = None) -> int:
+    """Return `given` as an int if it is a whole number in range, NumPy's own among them, else raise.
+
+    Example:
+        >>> whole("k", 3, 1)
+        3
+        >>> whole("k", 0, 1)
+        Traceback (most recent call last):
+            ...
+        pairlens.errors.InputError: k must be a whole number of at least 1, not 0.
+    """
+    try:
+        number = None if isinstance(given, bool) else operator.index(given)  # pyright: ignore[reportArgumentType]
+    except TypeError:
+        number = None
+    if number is None or number < low or (high is not None and number > high):
+        bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
+        raise InputError(f"{name} must be a whole number {bounds}, not {given!r}.")
+    return number
 
 
 def choose(kind: str, given: object, valid: Iterable[str]) -> str:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from pairlens import storage
-from pairlens.errors import InputError
+from pairlens.contributions import freeze, regroup
+from pairlens.errors import whole
 from pairlens.shapes import Array, Matrix, PerUnitA, PerUnitB
-from pairlens.tokens import Level, Unit, both_levels, group, plain_level
+from pairlens.tokens import Level, Unit, both_levels, plain_level
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,9 @@ class Explanation:
     truncated_b: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        freeze(self)
+
     @property
     def truncated(self) -> bool:
         """Whether either text was longer than the model takes."""
@@ -84,16 +88,15 @@ class Explanation:
         """What each unit of b contributes with all of a: the sums of the matrix's columns, (units_b,)."""
         return self.matrix.sum(0)
 
-    def top(self, k: int = 10, *, special: bool = True) -> list[Pair]:
+    def top(self, k: SupportsIndex = 10, *, special: bool = True) -> list[Pair]:
         """The k strongest pairs of either sign, strongest first; `special=False` leaves special tokens out."""
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise InputError(f"top needs a whole number of at least 1, not {k!r}.")
+        count = whole("top's k", k, 1)
         shown = np.ones_like(self.matrix, dtype=bool)
         if not special:
             shown &= np.array([u.kind != "special" for u in self.units_a])[:, None]
             shown &= np.array([u.kind != "special" for u in self.units_b])[None, :]
         order = np.argsort(np.where(shown, -np.abs(self.matrix), np.inf), axis=None, kind="stable")
-        places = [divmod(int(flat), self.matrix.shape[1]) for flat in order[: min(k, int(shown.sum()))]]
+        places = [divmod(int(flat), self.matrix.shape[1]) for flat in order[: min(count, int(shown.sum()))]]
         return [
             Pair(self.units_a[i], self.units_b[j], float(self.matrix[i, j]), float(self.entry_error[i, j]), i, j)
             for i, j in places
@@ -106,8 +109,8 @@ class Explanation:
         """
         level_a, level_b = both_levels(level)
         old_a, old_b = both_levels(self.settings.get("level", "token"))
-        units_a, sums_a = _regroup(self.text_a, self.units_a, old_a, level_a)
-        units_b, sums_b = _regroup(self.text_b, self.units_b, old_b, level_b)
+        units_a, sums_a = regroup(self.text_a, self.units_a, old_a, level_a)
+        units_b, sums_b = regroup(self.text_b, self.units_b, old_b, level_b)
         plain_a, plain_b = plain_level(level_a), plain_level(level_b)
         return replace(
             self,
@@ -122,12 +125,10 @@ class Explanation:
 
     def swap(self) -> Explanation:
         """The explanation of (b, a)."""
-        settings = dict(self.settings)
-        for name in ("roles", "nodes"):
-            if isinstance(settings.get(name), list):
-                settings[name] = settings[name][::-1]
-        level_a, level_b = both_levels(settings.get("level", "token"))
-        settings["level"] = level_a if level_a == level_b else [level_b, level_a]
+        # Settings that differ between the texts are pairs, and so are some others.
+        pairs = {name: v[::-1] for name, v in self.settings.items() if isinstance(v, list) and name != "level"}
+        level_a, level_b = both_levels(self.settings.get("level", "token"))
+        settings = {**self.settings, **pairs, "level": level_a if level_a == level_b else [level_b, level_a]}
         sides = ("text", "units", "tokens", "effects", "gap", "truncated")
         swapped = {f"{name}_{x}": getattr(self, f"{name}_{y}") for name in sides for x, y in (("a", "b"), ("b", "a"))}
         return replace(self, matrix=self.matrix.T, entry_error=self.entry_error.T, settings=settings, **swapped)
@@ -145,18 +146,6 @@ class Explanation:
         from pairlens.render.text import summary
 
         return summary(self)
-
-
-def _regroup(text: str, units: tuple[Unit, ...], old: Level, new: Level) -> tuple[tuple[Unit, ...], Array]:
-    """Coarser units and the matrix (new units, old units) that adds up what belongs to them."""
-    if plain_level(old) == plain_level(new):
-        return units, np.eye(len(units))
-    if new == "token":
-        raise InputError("this explanation is coarser than tokens; explain the pair again with level='token'.")
-    coarse, index = group(text, units, new, finest=old == "token")
-    sums = np.zeros((len(coarse), len(units)))
-    sums[list(index), np.arange(len(units))] = 1.0
-    return coarse, sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,10 +187,14 @@ class Contrast:
         """The integration's own error of the sum, signed."""
         return self.a.gap - self.b.gap
 
-    def top(self, k: int = 10) -> Sequence[tuple[str, Pair]]:
-        """The k strongest pairs of both explanations, each with the text it speaks for, "a" or "b"."""
-        pairs = [("a", pair) for pair in self.a.top(k)] + [("b", pair) for pair in self.b.top(k)]
-        return sorted(pairs, key=lambda item: -abs(item[1].value))[:k]
+    def top(self, k: int = 10, *, special: bool = True) -> list[tuple[str, Pair]]:
+        """The k strongest pairs of both explanations, each with the text it is with, "a" or "b".
+
+        Values are contributions to the difference: positive ones speak for a, whichever text the pair is with.
+        """
+        with_a = [("a", pair) for pair in self.a.top(k, special=special)]
+        with_b = [("b", replace(pair, value=-pair.value)) for pair in self.b.top(k, special=special)]
+        return sorted(with_a + with_b, key=lambda item: -abs(item[1].value))[:k]
 
     def __repr__(self) -> str:
         from pairlens.render.text import contrast_summary

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,7 +12,7 @@ from pairlens.architectures import differentiable
 from pairlens.contributions import Contributions
 from pairlens.errors import InputError
 from pairlens.integrate import Problems, check_groups, integrate
-from pairlens.quadrature import Adaptive, Rule
+from pairlens.quadrature import Rule, check_rule
 from pairlens.tokens import Unit
 
 
@@ -52,14 +53,11 @@ def decompose(
         >>> matrix.shape, a.gap < 1e-3
         ((4, 4), True)
     """
-    if x.shape != r.shape:
-        raise InputError(f"x has shape {tuple(x.shape)} and r {tuple(r.shape)}; they must be the same.")
-    if not (x.is_floating_point() and r.is_floating_point()):
-        raise InputError(f"x and r must hold floating-point numbers, not {x.dtype} and {r.dtype}.")
+    rule = check_rule(rule)
+    _check_ends(x, r)
     if groups is None:
         groups = torch.arange(len(x)).view(-1, *[1] * (x.ndim - 1))
-    labels, count = check_groups(groups, x.shape)
-    rule = Adaptive() if rule is None else rule
+    labels, count = check_groups(torch.as_tensor(groups), x.shape)
 
     def function(points: Tensor, rows: Tensor) -> Tensor:
         return f(points)
@@ -90,3 +88,15 @@ def decompose(
             "nodes": integral.nodes,
         },
     )
+
+
+def _check_ends(x: Any, r: Any) -> None:
+    """Refuse what is no path: both ends must be tensors of one shape, dtype and device."""
+    for name, end in (("x", x), ("r", r)):
+        if not isinstance(end, Tensor) or end.ndim == 0:
+            raise InputError(f"{name} must be a tensor with at least one axis, not {type(end).__name__}: {end!r:.40}.")
+        if not end.is_floating_point():
+            raise InputError(f"{name} must hold floating-point numbers, not {end.dtype}.")
+    for name in ("shape", "dtype", "device"):
+        if getattr(x, name) != getattr(r, name):
+            raise InputError(f"x and r must be the same in {name}: {getattr(x, name)} and {getattr(r, name)}.")

@@ -89,7 +89,7 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
 
     Raises:
         NotConverged: an adaptive rule did not reach its tolerance.
-        NumericalError: e is not finite, or the same at both ends.
+        NumericalError: e is not finite.
     """
     count = len(problems.x)
     ends = _evaluate(problems, [(i, Ask(np.array([0.0, 1.0]))) for i in range(count)])

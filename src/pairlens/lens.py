@@ -13,7 +13,7 @@ from pairlens.encoder import Encoder
 from pairlens.errors import InputError, ModelError, choose
 from pairlens.explanation import Contrast, Explanation
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
-from pairlens.quadrature import Adaptive, Rule
+from pairlens.quadrature import Rule, check_rule
 from pairlens.shapes import Array
 from pairlens.tokens import Level, both_levels
 from pairlens.workshop import Job, Workshop, windows
@@ -36,11 +36,11 @@ class Lens:
 
     Example:
         >>> lens = Lens()
-        >>> e = lens.explain("A cat sleeps.", "The cat is asleep.", level="word")
+        >>> e = lens.explain("The coffee is bad.", "This coffee is bad.", level="word")
         >>> bool(abs(e.base + e.matrix.sum() + e.gap - e.score) < 1e-12)
         True
         >>> [(pair.a.text, pair.b.text) for pair in e.top(1)]
-        [('cat', 'cat')]
+        [('coffee', 'coffee')]
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class Lens:
         treatment, measure = self._treatment(reference_terms, measure)
         work = self._workshop(method, layer, reference, rule, tol, treatment, measure)
         levels = both_levels(level)
-        if len(roles) != 2:
+        if not isinstance(roles, Sequence) or isinstance(roles, str) or len(roles) != 2:
             raise InputError(f"roles has two entries, one for each text, not {roles!r}.")
 
         def stream() -> Iterator[Explanation]:
@@ -212,7 +212,10 @@ class Lens:
     def compare(
         self, a: Contributions, b: Contributions, *, reference_terms: str | None = None, measure: str | None = None
     ) -> Explanation:
-        """The explanation of two texts that `decompose` has taken apart: one small matrix product."""
+        """The explanation of two texts that `decompose` has taken apart: one small matrix product.
+
+        The two may differ in layer, level or method; the settings then name both.
+        """
         treatment, measure = self._treatment(reference_terms, measure)
         return similarity.explain(a, b, reference_terms=treatment, measure=measure)
 
@@ -256,7 +259,7 @@ class Lens:
 
     def _treatment(self, reference_terms: str | None, measure: str | None) -> tuple[str, str]:
         """Defaults filled in and names checked."""
-        treatment = reference_terms or ("shift" if self.adjusted else "project")
+        treatment = ("shift" if self.adjusted else "project") if reference_terms is None else reference_terms
         choose("reference_terms", treatment, similarity.TREATMENTS)
         if measure is None:
             measure = self.measure
@@ -278,11 +281,8 @@ class Lens:
         measure: str,
     ) -> Workshop:
         """Where texts are decomposed with what the user asked for."""
-        rule = Adaptive(tol) if rule is None else rule
-        if not isinstance(rule, Rule):
-            raise InputError(f"rule is Adaptive(tol), GaussLegendre(n) or Riemann(n), not {rule!r}.")
-        scored = "unit" if measure == "cosine" else "output"
-        space = "raw" if similarity.space_for(treatment) == "raw" else scored
+        rule = check_rule(rule, tol)
+        space = similarity.space_for(treatment, measure)
         return Workshop(self._encoder, _method(method, layer, reference), rule, space, strict=self.strict)
 
 
@@ -302,11 +302,14 @@ def _method(method: Method, layer: int | None, reference: str | None) -> Integra
         if layer is not None:
             raise InputError("method='output' is the last layer; leave layer out, or use integrated-jacobian.")
         layer = -1
-    return IntegratedJacobian(layer=0 if layer is None else layer, reference=reference or "padding")
+    return IntegratedJacobian(
+        layer=0 if layer is None else layer, reference="padding" if reference is None else reference
+    )
 
 
 def _jobs(pair: Any, roles: Roles, levels: tuple[Level, Level]) -> tuple[Job, Job]:
     """One job for each text of a pair."""
-    if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+    texts = [] if isinstance(pair, str) or not isinstance(pair, Iterable) else list(pair)
+    if len(texts) != 2:
         raise InputError(f"expected a pair of texts, and got {pair!r:.60}.")
-    return Job.of(pair[0], roles[0], levels[0]), Job.of(pair[1], roles[1], levels[1])
+    return Job.of(texts[0], roles[0], levels[0]), Job.of(texts[1], roles[1], levels[1])

@@ -65,11 +65,13 @@ def load(model: Any, device: Any) -> tuple[Any, str, bool]:
 
 def _name_of(model: Any) -> str:
     card = getattr(model, "model_card_data", None)
-    for source in (getattr(card, "base_model", None), getattr(card, "model_id", None)):
-        if isinstance(source, str) and source:
-            return source
     config = getattr(getattr(model[0], "auto_model", None), "config", None)
-    return getattr(config, "_name_or_path", "") or type(model).__name__
+    sources = (
+        getattr(card, "model_id", None),
+        getattr(config, "_name_or_path", None),
+        getattr(card, "base_model", None),
+    )
+    return next((source for source in sources if isinstance(source, str) and source), type(model).__name__)
 
 
 def _accept(model: Any) -> Any:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairlens.errors import InputError
+from pairlens.errors import InputError, whole
 from pairlens.shapes import Array
 
 
@@ -44,12 +44,6 @@ class Table:
         return len(self.nodes)
 
 
-def _positive(name: str, n: object) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise InputError(f"{name} needs a whole number of nodes of at least 1, not {n!r}.")
-    return int(n)
-
-
 @dataclass(frozen=True)
 class Riemann:
     """n equal steps, right end points: the rule of the papers. Its gap is reported, never refused.
@@ -62,7 +56,7 @@ class Riemann:
     n: int = 50
 
     def __post_init__(self) -> None:
-        _positive("Riemann", self.n)
+        whole("Riemann's n", self.n, 1)
 
     def table(self) -> Table:
         """The rule's nodes and weights; the check uses every second node."""
@@ -85,7 +79,7 @@ class GaussLegendre:
     n: int = 16
 
     def __post_init__(self) -> None:
-        _positive("GaussLegendre", self.n)
+        whole("GaussLegendre's n", self.n, 1)
 
     def table(self) -> Table:
         """The rule's nodes and weights."""
@@ -106,10 +100,20 @@ class Adaptive:
         tol = self.tol
         if isinstance(tol, bool) or not isinstance(tol, int | float | np.floating) or not 0 < tol < 1:
             raise InputError(f"tol must lie between 0 and 1, for example 1e-3; it is {tol!r}.")
-        _positive("Adaptive(max_nodes)", self.max_nodes)
+        whole("max_nodes", self.max_nodes, 1)
 
 
 Rule = Riemann | GaussLegendre | Adaptive
+
+
+def check_rule(rule: object, tol: float = 1e-3) -> Rule:
+    """The rule itself, or for None the adaptive one with the tolerance."""
+    adaptive = Adaptive(tol)
+    if rule is None:
+        return adaptive
+    if not isinstance(rule, Rule):
+        raise InputError(f"rule is Adaptive(tol), GaussLegendre(n) or Riemann(n), not {rule!r}.")
+    return rule
 
 
 @dataclass(frozen=True)

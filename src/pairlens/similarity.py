@@ -23,9 +23,11 @@ TREATMENTS = ("project", "shift", "keep", "ignore")
 MEASURES = ("cosine", "dot")
 
 
-def space_for(reference_terms: str) -> str:
-    """Which embedding a treatment takes apart: as it is scored, or as it is before a final normalisation."""
-    return "scored" if reference_terms in ("project", "keep") else "raw"
+def space_for(reference_terms: str, measure: str) -> str:
+    """Which embedding a treatment takes apart: before a final Normalize, of length one, or as the model gives it."""
+    if reference_terms in ("shift", "ignore"):
+        return "raw"
+    return "unit" if measure == "cosine" else "output"
 
 
 def explain(a: Contributions, b: Contributions, *, reference_terms: str, measure: str) -> Explanation:
@@ -102,8 +104,10 @@ class _Side:
 def _sides(a: Contributions, b: Contributions, reference_terms: str, measure: str) -> tuple[_Side, _Side]:
     choose("reference_terms", reference_terms, TREATMENTS)
     choose("measure", measure, MEASURES)
-    if a.settings.get("model") != b.settings.get("model"):
-        raise InputError(f"two models, {a.settings.get('model')!r} and {b.settings.get('model')!r}, share no space.")
+    for name in ("model", "fingerprint"):
+        one, other = a.settings.get(name), b.settings.get(name)
+        if one != other:
+            raise InputError(f"two models share no space: the contributions' {name} is {one!r} and {other!r}.")
     if a.embedding.shape != b.embedding.shape:
         raise InputError(f"the two embeddings have {a.embedding.size} and {b.embedding.size} dimensions.")
     return _scaled(a, reference_terms, measure), _scaled(b, reference_terms, measure)
@@ -140,13 +144,12 @@ def _check_space(c: Contributions, reference_terms: str, measure: str) -> None:
     space = c.settings.get("space")
     if not c.reference.any():
         return
-    if space_for(reference_terms) == "raw":
-        wanted = ("raw",)
-    else:
-        wanted = ("unit",) if measure == "cosine" else ("output", "raw", "unit")
-    if space not in wanted:
+    wanted = space_for(reference_terms, measure)
+    # A space goes by its first name: without a final Normalize "output" is called "raw", with one "unit".
+    same = np.allclose(c.embedding, c.output, rtol=1e-4, atol=1e-6 * np.abs(c.output).max())
+    if space != wanted and not (wanted == "output" and same):
         raise InputError(
-            f"reference_terms={reference_terms!r} with measure={measure!r} needs contributions to the {wanted[0]} "
+            f"reference_terms={reference_terms!r} with measure={measure!r} needs contributions to the {wanted} "
             f"embedding, and these are to the {space} one. Decompose with the same reference_terms and measure."
         )
 
@@ -161,12 +164,12 @@ def _plane(a: Array, b: Array) -> Array:
 
 
 def _settings(a: Contributions, b: Contributions, reference_terms: str, measure: str) -> dict[str, Any]:
+    """What made the explanation; where the two texts' settings differ, a list of both."""
     one, other = a.settings, b.settings
-    shared = {name: one[name] for name in one if name not in ("nodes", "role", "level", "space")}
-    level = one.get("level") if one.get("level") == other.get("level") else [one.get("level"), other.get("level")]
+    names = [name for name in dict.fromkeys([*one, *other]) if name not in ("nodes", "role", "space")]
+    shared = {n: one.get(n) if one.get(n) == other.get(n) else [one.get(n), other.get(n)] for n in names}
     return {
         **shared,
-        "level": level,
         "measure": measure,
         "reference_terms": reference_terms,
         "roles": [one.get("role"), other.get("role")],

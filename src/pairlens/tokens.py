@@ -311,7 +311,7 @@ def both_levels(level: Level | tuple[Level, Level]) -> tuple[Level, Level]:
         ([(0, 5), (6, 20)], [(0, 5), (6, 20)])
     """
     if not isinstance(level, str) and isinstance(level, Sequence) and len(level) == 2:
-        spans = [isinstance(side, Sequence) and len(side) > 0 and not isinstance(side[0], int) for side in level]
+        spans = [isinstance(side, Sequence) and len(side) > 0 and isinstance(side[0], Sequence) for side in level]
         if all(isinstance(side, str) or is_spans for side, is_spans in zip(level, spans, strict=True)):
             return level[0], level[1]  # pyright: ignore[reportReturnType]
     return level, level  # pyright: ignore[reportReturnType]

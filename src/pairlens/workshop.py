@@ -13,7 +13,7 @@ import numpy as np
 import pairlens
 from pairlens.contributions import Contributions
 from pairlens.encoder import Encoder
-from pairlens.errors import InputError, ModelError, TruncationWarning
+from pairlens.errors import InputError, ModelError, TruncationWarning, whole
 from pairlens.integrate import Integral
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.static import decompose_static
@@ -91,8 +91,7 @@ class Workshop:
             raise ModelError("static embeddings have no hidden dimensions apart from the embedding's own.")
         text = self._read(job)
         units, index = group(text.text, text.units, job.level, finest=True)
-        if isinstance(unit, bool) or not isinstance(unit, int) or not 0 <= unit < len(units):
-            raise InputError(f"unit {unit!r} does not exist in {job.text!r:.40}: its units are 0 to {len(units) - 1}.")
+        unit = whole(f"the unit of {job.text!r:.40}", unit, 0, len(units) - 1)
         tokens = [position for position, place in enumerate(index) if place == unit]
         space = self.encoder.space(job.role, self.space)
         integral, output = self.method.features(self.encoder, text, tokens, space=space, rule=self.rule)
@@ -102,8 +101,8 @@ class Workshop:
         text = self.encoder.read(job.text, job.role)
         if text.truncated:
             message = (
-                f"the text {job.text[:40]!r}… is longer than the model takes ({len(text.tokens)} tokens): only its "
-                "beginning is scored and explained."
+                f"the text {job.text[:40]!r}… is longer than the model takes ({len(text.tokens)} tokens): only what "
+                "fits is scored and explained."
             )
             if self.strict:
                 raise InputError(message)
@@ -120,6 +119,7 @@ class Workshop:
             "pairlens": pairlens.__version__,
             "model": encoder.name,
             "method": method.name,
+            "fingerprint": encoder.fingerprint,
             "layer": encoder.layer_index(method.layer, role),
             "reference": method.reference,
             "space": space,
@@ -171,6 +171,7 @@ def windows(items: Iterable[Any], size: int, progress: bool, noun: str) -> Itera
     """Items in lists of at most `size`, with a progress bar on a terminal."""
     from tqdm.auto import tqdm
 
+    size = whole("window", size, 1)
     total = len(items) if isinstance(items, Sequence) else None
     # None: shown only where standard error is a terminal.
     with tqdm(total=total, unit=f" {noun}", disable=None if progress else True) as bar:

@@ -142,7 +142,7 @@ def _work(
 def _explain(
     lens: Lens, rows: list[Row], chosen: dict[str, Any], asked: dict[str, Any], advance: Callable[[], None]
 ) -> list[Record]:
-    """A record for every row of a chunk. If the chunk fails, its rows are explained one by one."""
+    """A record for every row of a chunk. If one fails, those after it are explained one by one."""
     from pairlens.cli.results import explained, rejected
 
     usable = [row for row in rows if not row.reason]
@@ -154,11 +154,14 @@ def _explain(
             advance()
     except _OF_A_ROW:
         for row in usable:
+            if row.number in records:
+                continue
             try:
                 e = lens.explain(row.a, row.b, **chosen)
                 records[row.number] = explained(row, e, asked["top"], asked["special"])
             except _OF_A_ROW as error:
                 records[row.number] = rejected(row, str(error))
+            advance()
     for row in rows:
         record = records.setdefault(row.number, rejected(row, row.reason))
         if asked["strict"] and "reason" in record:

@@ -12,7 +12,13 @@ from pairlens.cli import options
 from pairlens.cli.session import busy, session, tell
 from pairlens.errors import InputError
 
-Text = Annotated[str, typer.Argument(help="A text, @file, or - for standard input. @@ is one @.", show_default=False)]
+Text = Annotated[
+    str,
+    typer.Argument(
+        help="A text, @file, or - for standard input. @@ is one @; -- goes before a text that begins with -.",
+        show_default=False,
+    ),
+]
 Save = Annotated[
     list[Path] | None,
     typer.Option("--save", "-s", help="Also write a file: .json, .npz, .csv or .parquet. Repeatable.", metavar="FILE"),

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pairlens.architectures import differentiable
 from pairlens.encoder import Encoder, Heads
-from pairlens.errors import InputError, ModelError, choose
+from pairlens.errors import ModelError, choose, whole
 from pairlens.integrate import Integral, Problems, integrate
 from pairlens.quadrature import Rule
 from pairlens.reading import Text
@@ -34,8 +34,8 @@ class IntegratedJacobian:
 
     def __post_init__(self) -> None:
         choose("reference", self.reference, REFERENCES)
-        if isinstance(self.layer, bool) or not isinstance(self.layer, int):
-            raise InputError(f"layer must be a whole number, 0 to L or -1 to -L - 1 from the end, not {self.layer!r}.")
+        # Frozen, but a NumPy integer is to be a plain one. How many layers there are, the model will say.
+        object.__setattr__(self, "layer", whole("layer", self.layer, -10_000, 10_000))
 
     def decompose(
         self,

@@ -39,6 +39,8 @@ def decompose_static(
         full = (weight[ids].double().mean(0)).cpu()
         output = torch.nn.functional.normalize(full, dim=-1) if route.ending else full
         embedding = vectors.sum(0)
+        if not np.isfinite(embedding).all():
+            raise encoder.not_finite()
         integral = Integral(values, np.zeros(len(values)), np.zeros_like(embedding), embedding, gap=0.0, nodes=0)
         found.append((integral, output[: encoder.truncate_dim].numpy()))
     return found
