@@ -202,6 +202,14 @@ def test_output_is_the_last_layer(tiny):
     assert tiny.explain(A, B, method=IntegratedJacobian(layer=2)).settings["layer"] == 2
 
 
+def test_not_converging_names_the_text(tiny):
+    with pytest.raises(
+        pairlens.NotConverged, match=r"in 'This coffee is bad\.' the integral reached"
+    ) as caught:
+        list(tiny.explain_many([(B, B), (A, B)], rule=Adaptive(1e-12, max_nodes=4), level="word", progress=False))
+    assert caught.value.gap > 1e-12
+
+
 def test_fixed_rules_report_their_gap_and_never_raise(tiny):
     rough = tiny.explain(A, B, rule=Riemann(1))
     assert rough.gap_a > 1e-3

@@ -20,12 +20,13 @@ class ModelError(PairlensError):
 
 
 class NotConverged(PairlensError):
-    """The integral did not reach the tolerance; `gap` is what it did reach."""
+    """The integral did not reach the tolerance; `gap` is what it did reach, `index` the problem of a batch it was."""
 
-    def __init__(self, message: str, *, gap: float, tol: float) -> None:
+    def __init__(self, message: str, *, gap: float, tol: float, index: int = 0) -> None:
         super().__init__(message)
         self.gap = gap
         self.tol = tol
+        self.index = index
 
 
 class NumericalError(PairlensError):

@@ -114,9 +114,9 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
             except StopIteration:
                 continue
     if isinstance(rule, Adaptive):
-        for integral in solved:
+        for i, integral in enumerate(solved):
             if not integral.gap <= rule.tol:
-                raise _not_converged(integral, rule, problems.x.dtype)
+                raise _not_converged(integral, rule, problems.x.dtype, i)
     return solved
 
 
@@ -128,7 +128,7 @@ def _check_ends(reference: Array, embedding: Array) -> None:
         )
 
 
-def _not_converged(integral: Integral, rule: Adaptive, dtype: torch.dtype) -> NotConverged:
+def _not_converged(integral: Integral, rule: Adaptive, dtype: torch.dtype, index: int) -> NotConverged:
     remedy = f"ask for less (tol={integral.gap * 1.2:.0e})"
     if dtype == torch.float32 and rule.tol < 1e-4:
         remedy = f"compute in double precision (Lens(..., dtype='float64')), or {remedy}"
@@ -139,6 +139,7 @@ def _not_converged(integral: Integral, rule: Adaptive, dtype: torch.dtype) -> No
         f"What helps: {remedy}, or explain a later layer.",
         gap=integral.gap,
         tol=rule.tol,
+        index=index,
     )
 
 

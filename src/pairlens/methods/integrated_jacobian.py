@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pairlens.architectures import differentiable
 from pairlens.encoder import Encoder, Heads
-from pairlens.errors import ModelError, choose, whole
+from pairlens.errors import ModelError, NotConverged, choose, whole
 from pairlens.integrate import Integral, Problems, integrate
 from pairlens.quadrature import Rule
 from pairlens.reading import Text
@@ -103,8 +103,12 @@ class IntegratedJacobian:
     ) -> list[Integral]:
         cost = encoder.cost(heads.x.shape[1], heads.texts[0].role)
         problems = Problems(encoder.tail(heads), heads.x, heads.r, labels, groups, cost)
-        with differentiable():
-            integrals = integrate(problems, rule)
+        try:
+            with differentiable():
+                integrals = integrate(problems, rule)
+        except NotConverged as error:
+            text = heads.texts[error.index].text
+            raise NotConverged(f"in {text!r:.60} {error}", gap=error.gap, tol=error.tol) from None
         if encoder.adjusted:
             # The model subtracts its reference's embedding, which leaves exactly nothing of it.
             integrals = [
