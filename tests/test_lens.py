@@ -203,9 +203,7 @@ def test_output_is_the_last_layer(tiny):
 
 
 def test_not_converging_names_the_text(tiny):
-    with pytest.raises(
-        pairlens.NotConverged, match=r"in 'This coffee is bad\.' the integral reached"
-    ) as caught:
+    with pytest.raises(pairlens.NotConverged, match=r"in 'This coffee is bad\.' the integral reached") as caught:
         list(tiny.explain_many([(B, B), (A, B)], rule=Adaptive(1e-12, max_nodes=4), level="word", progress=False))
     assert caught.value.gap > 1e-12
 
