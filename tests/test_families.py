@@ -345,7 +345,11 @@ def test_prompts_stay_in_the_reference():
 @pytest.mark.parametrize("roles", [(None, None), ROLES, ROLES[::-1]])
 def test_default_prompts(default, roles):
     prompts = {"query": "query: ", "document": "", "other": "an other one: "}
-    check(zoo.encoder("bert", prompts=prompts, default_prompt_name=default), layer=2, roles=roles)
+    e = check(zoo.encoder("bert", prompts=prompts, default_prompt_name=default), layer=2, roles=roles)
+    expected = [prompts[default] if default else "", prompts["query"], prompts["document"]]
+    for units, role in zip((e.units_a, e.units_b), roles, strict=True):
+        prompt = expected[[None, "query", "document"].index(role)]
+        assert any(unit.kind == "prompt" for unit in units) is bool(prompt)
 
 
 @pytest.mark.parametrize(("query", "document"), [("static", "bert"), ("mpnet", "bert"), ("qwen3", "static")])
