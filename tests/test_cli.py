@@ -133,6 +133,27 @@ def test_options_reach_the_lens(invoke):
     assert "0.01" in settings["rule"]
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], {"method": "shapley", "layer": None, "seed": 0}),
+        (["--passes", "20", "--seed", "4"], {"method": "shapley", "seed": 4}),
+        (["--method", "occlusion"], {"method": "occlusion"}),
+        (["--method", "fade"], {"method": "fade"}),
+        (["--layer", "1"], {"method": "integrated-jacobian", "layer": 1}),
+        (
+            ["--exact-to-paper"],
+            {"method": "integrated-jacobian", "layer": 2, "rule": "Riemann(n=50)", "reference_terms": "ignore"},
+        ),
+        (["--exact-to-paper", "--layer", "1"], {"layer": 1, "rule": "Riemann(n=50)"}),
+    ],
+    ids=str,
+)
+def test_methods_and_presets(invoke, options, expected):
+    settings = json.loads(invoke("explain", A, B, *options, "--json", layer=None).stdout)["settings"]
+    assert {name: settings[name] for name in expected} == expected
+
+
 def test_texts_from_files_and_standard_input(invoke, tmp_path):
     (tmp_path / "a.txt").write_bytes("\ufeffDie Züge fahren.\r\n".encode())
     document = json.loads(invoke("explain", f"@{tmp_path / 'a.txt'}", "-", "--json", text="Züge\nund Autos\n").stdout)
@@ -162,6 +183,9 @@ def test_markup_is_text(invoke):
         (["explain", "a", "b", "--reference-terms", "projekt"], "Did you mean 'project'"),
         (["explain", "a", "b", "--layer", "9"], "3 layers"),
         (["explain", "a", "b", "--tol", "-1"], "tol"),
+        (["explain", "a", "b", "--method", "fade", "--layer", "1"], "for integrated-jacobian"),
+        (["explain", "a", "b", "--method", "fade", "--passes", "9"], "--method shapley"),
+        (["explain", "a", "b", "--exact-to-paper", "--method", "fade"], "leave one of them out"),
     ],
 )
 def test_bad_input_is_one_line(invoke, arguments, message, tmp_path, monkeypatch):

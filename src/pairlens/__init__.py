@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from pairlens.explanation import Contrast, Explanation
     from pairlens.functional import decompose
     from pairlens.lens import Lens
+    from pairlens.methods.fade import Fade
     from pairlens.methods.integrated_jacobian import IntegratedJacobian
+    from pairlens.methods.occlusion import Occlusion
+    from pairlens.methods.shapley import Shapley
     from pairlens.quadrature import Adaptive, GaussLegendre, Riemann
     from pairlens.tokens import Unit
 
@@ -46,7 +49,10 @@ _HOMES = {
     "pairlens.explanation": ("Contrast", "Explanation"),
     "pairlens.functional": ("decompose",),
     "pairlens.lens": ("Lens",),
+    "pairlens.methods.fade": ("Fade",),
     "pairlens.methods.integrated_jacobian": ("IntegratedJacobian",),
+    "pairlens.methods.occlusion": ("Occlusion",),
+    "pairlens.methods.shapley": ("Shapley",),
     "pairlens.quadrature": ("Adaptive", "GaussLegendre", "Riemann"),
     "pairlens.tokens": ("Unit",),
 }
@@ -56,6 +62,7 @@ __all__ = [
     "Contrast",
     "Contributions",
     "Explanation",
+    "Fade",
     "GaussLegendre",
     "InputError",
     "IntegratedJacobian",
@@ -64,9 +71,11 @@ __all__ = [
     "ModelError",
     "NotConverged",
     "NumericalError",
+    "Occlusion",
     "PairlensError",
     "ReferenceWarning",
     "Riemann",
+    "Shapley",
     "TruncationWarning",
     "Unit",
     "__version__",

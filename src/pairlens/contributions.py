@@ -29,6 +29,9 @@ class Contributions:
         embedding: the text's embedding, (dim,).
         output: the model's own output for the text, (dim,); the same as `embedding`, or a multiple of it.
         gap: the relative error of the total, ‖reference + Σ values - embedding‖ / ‖embedding - reference‖.
+        noise_weights: for methods that sample, the errors of `values` as independent draws: draw d is off by
+            noise_weights[d, unit] times noise_residuals[d], (draws, units); None where nothing was sampled.
+        noise_residuals: the directions of those errors, (draws, dim), or None.
         truncated: the text was longer than the model takes.
         settings: model, method, layer, reference, space, level, rule, nodes, role, dtype.
     """
@@ -42,6 +45,8 @@ class Contributions:
     embedding: Vector
     output: Vector
     gap: float
+    noise_weights: Array | None = None
+    noise_residuals: Array | None = None
     truncated: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -55,8 +60,13 @@ class Contributions:
     def at(self, level: Level) -> Contributions:
         """The same contributions at a coarser level: rows that belong together are added up."""
         units, sums = regroup(self.text, self.units, self.settings.get("level", "token"), level)
-        settings = {**self.settings, "level": plain_level(level)}
-        return replace(self, units=units, values=sums @ self.values, error=sums @ self.error, settings=settings)
+        settings = {**self.settings, "level": plain_level(level), **summed(self.settings, sums)}
+        error, weights = sums @ self.error, self.noise_weights
+        if weights is not None and self.noise_residuals is not None:
+            weights = weights @ sums.T
+            error = np.sqrt((weights**2).T @ (self.noise_residuals**2).sum(1))
+        values = sums @ self.values
+        return replace(self, units=units, values=values, error=error, noise_weights=weights, settings=settings)
 
     def save(self, path: str | Path) -> Path:
         """Write to a file: .json (lossless), .npz, .csv or .parquet."""
@@ -77,6 +87,17 @@ def freeze(result: object) -> None:
             object.__setattr__(result, name, view)
         elif isinstance(value, Mapping):
             object.__setattr__(result, name, dict(value))
+
+
+def summed(settings: Mapping[str, Any], sums: Array) -> dict[str, str]:
+    """What to note about units that were added up: with deletion a coarser level is another game, not a sum."""
+    if settings.get("reference") != "empty" or sums.shape[0] == sums.shape[1]:
+        return {}
+    return {"sums": settings.get("sums") or f"summed from {_plural(settings.get('level', 'token'))}"}
+
+
+def _plural(level: Any) -> str:
+    return f"{level}s" if isinstance(level, str) else "spans"
 
 
 def regroup(text: str, units: tuple[Unit, ...], old: Level, new: Level) -> tuple[tuple[Unit, ...], Array]:

@@ -10,21 +10,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from pairlens.architectures import Tap, differentiable, tap_layers, twin, widths
 from pairlens.errors import InputError, ModelError, NumericalError
+from pairlens.games import Games, TokenGames
+from pairlens.gating import Gates, Positions, gated, pooling_weights
 from pairlens.loading import SHIFTING, load
 from pairlens.reading import Reader, Text
 from pairlens.reference import reference_ids, reference_states
-from pairlens.shapes import Embeddings, Points, Rows, States
+from pairlens.shapes import Array, Embeddings, Points, Rows, States
 
 ROLES = ("query", "document")
 SPACES = ("unit", "output", "raw")
 """Which embedding is meant: of length one, as the model gives it, or as it is before a final normalisation."""
 PROBE = "one two three"
+PASSES = 4096
+"""Tokens that plain forward passes take at a time: large enough for the matrix products, small enough for memory."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,7 @@ class Route:
         self.ending = ending
         self.tap: Tap | None = None
         self.layers = 0
+        self.positions: Positions | None = None
 
     def run(self, features: dict[str, Any], start: int, stop: int) -> dict[str, Any]:
         """Pass features through modules `start` to `stop`, as SentenceTransformer.forward does."""
@@ -103,6 +109,11 @@ class Encoder:
     def measure(self) -> str:
         """The model's own similarity measure."""
         return str(getattr(self._model, "_similarity_fn_name", None) or "cosine")
+
+    @property
+    def precision(self) -> str:
+        """The name of the dtype that is computed in."""
+        return str(self.dtype).removeprefix("torch.")
 
     @property
     def truncate_dim(self) -> int | None:
@@ -205,6 +216,77 @@ class Encoder:
             r = reference_states(r, texts, reference)
             return Heads(tuple(texts), layer, space, x, r, embedding[:count], output[:count])
 
+    # Deletion.
+
+    def games(self, texts: Sequence[Text], labels: Sequence[Sequence[int]], space: str) -> Games:
+        """What becomes of texts of one role when units of theirs are deleted; `labels` has every token's unit."""
+        return TokenGames(self, texts, labels, space)
+
+    def outputs(self, texts: Sequence[Text]) -> Array:
+        """The model's own embeddings of texts of one role, (texts, dim)."""
+        whole = [np.ones(len(text.tokens), dtype=bool) for text in texts]
+        found = self.encode(texts, range(len(texts)), whole, "output")
+        if self.adjusted and self.route(texts[0].role).ending:
+            found = self.encode(texts, range(len(texts)), whole, "raw")
+            return found / np.linalg.norm(found, axis=1, keepdims=True)
+        return found
+
+    def encode(self, texts: Sequence[Text], rows: Sequence[int], keeps: Sequence[Array], space: str) -> Array:
+        """Plain forward passes over texts of one role with tokens taken out, those left closing up, (passes, dim).
+
+        Args:
+            texts: the texts.
+            rows: for every pass, which text it is over.
+            keeps: for every pass, which tokens of that text stay, booleans.
+            space: the embedding wanted.
+        """
+        route = self.route(texts[0].role)
+        lengths = np.array([int(keep.sum()) for keep in keeps])
+        found = np.zeros((0, 0))
+        with self._lock, torch.inference_mode():
+            for length in np.unique(lengths):
+                places = np.flatnonzero(lengths == length)
+                size = max(1, PASSES // max(1, int(length)))
+                for start in range(0, len(places), size):
+                    part = places[start : start + size]
+                    embedding = self._encode(route, [texts[rows[i]] for i in part], [keeps[i] for i in part], space)
+                    if not found.size:
+                        found = np.zeros((len(keeps), embedding.shape[1]))
+                    found[part] = embedding.double().cpu().numpy()
+        if not np.isfinite(found).all():
+            raise self.not_finite()
+        return found
+
+    # Fading.
+
+    def faded(
+        self,
+        texts: Sequence[Text],
+        rows: Rows,
+        gates: Gates,
+        positions: Positions,
+        space: str,
+        ids: Tensor | None = None,
+    ) -> Embeddings:
+        """Embeddings of texts of one length and role whose tokens have gates.
+
+        Args:
+            texts: the texts.
+            rows: for every pass, which text it is over.
+            gates: for every pass, its tokens' gates.
+            positions: the modules whose positions close up as tokens fade.
+            space: the embedding wanted.
+            ids: for every text, token ids to take instead of its own, (texts, tokens).
+        """
+        route = self.route(texts[0].role)
+        features = self._features(texts, rows.cpu())
+        if ids is not None:
+            features["input_ids"] = ids.to(self.device)[rows]
+        with gated(gates, positions, route.layers):
+            ran = route.run(features, 0, 1)
+        weights = pooling_weights(gates, self.pooling(route.role), closing_up=bool(positions))
+        return self._finish(route, {**ran, "attention_mask": weights}, space)
+
     # Tail.
 
     def tail(self, heads: Heads) -> Callable[[Points, Rows], Embeddings]:
@@ -262,6 +344,39 @@ class Encoder:
             features = self._features([reader.read(PROBE, "")], torch.zeros(1, dtype=torch.long))
             route.tap, route.layers = tap_layers(modules[0], lambda: route.run(features, 0, 1))
         return route
+
+    def _encode(self, route: Route, texts: Sequence[Text], keeps: Sequence[Array], space: str) -> Tensor:
+        """Texts of one length after deletion, in one batch."""
+        if route.static:
+            weight: Tensor = route.modules[0].embedding.weight  # pyright: ignore[reportAttributeAccessIssue, reportAssignmentType]
+            kept = [
+                text.features["input_ids"].flatten()[torch.as_tensor(keep)]
+                for text, keep in zip(texts, keeps, strict=True)
+            ]
+            means = [weight[ids].mean(0) if len(ids) else torch.zeros_like(weight[0]) for ids in kept]
+            return self._finish(route, {"sentence_embedding": torch.stack(means)}, space)
+        inputs = [self._kept(text.features, keep) for text, keep in zip(texts, keeps, strict=True)]
+        features = {
+            name: torch.cat([own[name] for own in inputs]) if isinstance(value, Tensor) else value
+            for name, value in inputs[0].items()
+        }
+        embedding = self._finish(route, route.run(dict(features), 0, 1), space)
+        if self.adjusted:
+            ids = [reference_ids(text, "padding", route.reader) for text in texts]
+            kept = [own[torch.as_tensor(keep)] for own, keep in zip(ids, keeps, strict=True)]
+            features["input_ids"] = torch.stack(kept).to(self.device)
+            embedding = embedding - self._finish(route, route.run(features, 0, 1), space)
+        return embedding
+
+    def _kept(self, features: dict[str, Any], keep: Array) -> dict[str, Any]:
+        """A text's features with only the tokens that stay."""
+        columns = torch.as_tensor(np.flatnonzero(keep))
+        return {
+            name: value[:, columns.to(value.device)].to(self.device)
+            if isinstance(value, Tensor) and value.ndim == 2 and value.shape[1] == len(keep)
+            else value
+            for name, value in features.items()
+        }
 
     def _features(self, texts: Sequence[Text], rows: Tensor) -> dict[str, Any]:
         """The model's input for a batch in which row i is text `rows[i]`."""

@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from pairlens import storage
-from pairlens.contributions import freeze, regroup
+from pairlens.contributions import freeze, regroup, summed
 from pairlens.errors import whole
 from pairlens.shapes import Array, Matrix, PerUnitA, PerUnitB
 from pairlens.tokens import Level, Unit, both_levels, plain_level
@@ -120,7 +120,14 @@ class Explanation:
             effects_a=sums_a @ self.effects_a,
             effects_b=sums_b @ self.effects_b,
             entry_error=sums_a @ self.entry_error @ sums_b.T,
-            settings={**self.settings, "level": plain_a if plain_a == plain_b else [plain_a, plain_b]},
+            settings={
+                **self.settings,
+                "level": plain_a if plain_a == plain_b else [plain_a, plain_b],
+                **(
+                    summed({**self.settings, "level": old_a}, sums_a)
+                    or summed({**self.settings, "level": old_b}, sums_b)
+                ),
+            },
         )
 
     def swap(self) -> Explanation:

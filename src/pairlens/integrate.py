@@ -36,6 +36,7 @@ class Integral:
 
     `values` (groups, dim); `error` (groups,) an estimate of the norm of each row's own error; `reference` e(r) and
     `embedding` e(x), (dim,); `gap` the relative error of the total, measured; `nodes` how many points were used.
+    `noise`: for methods that sample, the errors as independent draws: weights (draws, groups), residuals (draws, dim).
     """
 
     values: Values
@@ -44,6 +45,7 @@ class Integral:
     embedding: Array
     gap: float
     nodes: int
+    noise: tuple[Array, Array] | None = None
 
 
 @dataclass(frozen=True)

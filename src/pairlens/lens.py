@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 
 from pairlens import similarity
+from pairlens.blackbox import BlackBox
 from pairlens.contributions import Contributions
 from pairlens.encoder import Encoder
 from pairlens.errors import InputError, ModelError, choose
 from pairlens.explanation import Contrast, Explanation
+from pairlens.methods.fade import Fade
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
+from pairlens.methods.occlusion import Occlusion
+from pairlens.methods.shapley import Shapley
 from pairlens.quadrature import Rule, check_rule
 from pairlens.shapes import Array
 from pairlens.tokens import Level, both_levels
 from pairlens.workshop import Job, Workshop, windows
 
-METHODS = ("integrated-jacobian", "output")
+METHODS = ("shapley", "integrated-jacobian", "fade", "occlusion", "output")
+OTHERS = {"shapley": Shapley, "fade": Fade, "occlusion": Occlusion}
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
-Method = str | IntegratedJacobian
+Method = str | IntegratedJacobian | Fade | Shapley | Occlusion
 Roles = tuple[str | None, str | None]
 
 
@@ -47,8 +52,35 @@ class Lens:
         self, model: Any = None, device: Any = None, *, dtype: str | torch.dtype = "float32", strict: bool = False
     ) -> None:
         name = str(dtype).removeprefix("torch.")
-        self._encoder = Encoder(model, device=device, dtype=DTYPES[choose("dtype", name, DTYPES)])
+        self._encoder: Encoder | BlackBox = Encoder(model, device=device, dtype=DTYPES[choose("dtype", name, DTYPES)])
         self.strict = strict
+
+    @classmethod
+    def from_function(
+        cls, embed: Callable[[list[str]], Any], *, name: str = "function", empty: str = "", measure: str = "cosine"
+    ) -> Lens:
+        """A lens on a black box: an API, an ONNX session, any function from texts to vectors.
+
+        It is explained by what deletions do to its vectors, with "shapley" or "occlusion", at word or sentence level
+        or by spans. Each distinct text is asked for once, up to 256 at a time.
+
+        Args:
+            embed: takes a list of texts and returns one vector each: a list of lists, an array or a tensor.
+            name: what to call it in results.
+            empty: the text that stands for "nothing left"; another one where the function refuses "".
+            measure: how its vectors are compared, "cosine" or "dot".
+
+        Example:
+            >>> def count(texts):
+            ...     return [[text.count("a") + 1, text.count("b") + 1] for text in texts]
+            >>> e = Lens.from_function(count, name="letters").explain("an apple", "a bean")
+            >>> [unit.text for unit in e.units_a], bool(abs(e.gap) < 1e-12)
+            (['an', 'apple'], True)
+        """
+        lens = cls.__new__(cls)
+        lens._encoder = BlackBox(embed, name=name, empty=empty, measure=choose("measure", measure, similarity.MEASURES))
+        lens.strict = False
+        return lens
 
     @property
     def name(self) -> str:
@@ -76,6 +108,8 @@ class Lens:
         return self._encoder.adjusted
 
     def __repr__(self) -> str:
+        if isinstance(self._encoder, BlackBox):
+            return f"Lens.from_function({self.name!r}, measure={self.measure!r})"
         try:
             shape = f"layers={self.layers}, pooling={self.pooling!r}, "
         except ModelError:  # a router that must be told the role
@@ -87,12 +121,12 @@ class Lens:
         a: str,
         b: str,
         *,
-        method: Method = "integrated-jacobian",
+        method: Method | None = None,
         layer: int | None = None,
         reference: str | None = None,
         reference_terms: str | None = None,
         measure: str | None = None,
-        level: Level | tuple[Level, Level] = "token",
+        level: Level | tuple[Level, Level] | None = None,
         rule: Rule | None = None,
         tol: float = 1e-3,
         roles: Roles = (None, None),
@@ -102,14 +136,19 @@ class Lens:
         Args:
             a: one text.
             b: the other.
-            method: "integrated-jacobian", "output", or an object such as `IntegratedJacobian(layer=3)`.
-            layer: 0 (default) to L; negative ones count from the end. Not beside a method object.
-            reference: "padding" (default), "mask" or "zero". Not beside a method object.
+            method: "shapley", "fade", "integrated-jacobian", "occlusion", "output", or an object such as
+                `Shapley(passes=500)` or `IntegratedJacobian(layer=3)`. By default "shapley", which the judge
+                (`pairlens study faithfulness`) puts first; "integrated-jacobian" where a layer, reference or rule is
+                given; static embeddings need no method.
+            layer: 0 to L, for integrated-jacobian; negative ones count from the end. Not beside a method object.
+            reference: "padding" (default), "mask" or "zero", likewise.
             reference_terms: "project" (default), "shift" (default for adjusted models), "keep" or "ignore".
             measure: "cosine" or "dot"; the model's own by default.
-            level: "token", "word", "sentence" or character spans `[(0, 5), (6, 20)]`; a pair gives each text its own.
-            rule: `Adaptive(tol)`, `GaussLegendre(n)` or `Riemann(n)`; `Adaptive(tol)` by default.
-            tol: the largest relative gap of either text.
+            level: "token" (default; "word" for a black box), "word", "sentence" or character spans
+                `[(0, 5), (6, 20)]`; a pair gives each text its own.
+            rule: `Adaptive(tol)`, `GaussLegendre(n)` or `Riemann(n)`, for methods that integrate; `Adaptive(tol)` by
+                default.
+            tol: the largest relative gap of either text, likewise.
             roles: "query" or "document" for each text, to apply the model's prompts and routes.
 
         Raises:
@@ -136,12 +175,12 @@ class Lens:
         self,
         pairs: Iterable[tuple[str, str]],
         *,
-        method: Method = "integrated-jacobian",
+        method: Method | None = None,
         layer: int | None = None,
         reference: str | None = None,
         reference_terms: str | None = None,
         measure: str | None = None,
-        level: Level | tuple[Level, Level] = "token",
+        level: Level | tuple[Level, Level] | None = None,
         rule: Rule | None = None,
         tol: float = 1e-3,
         roles: Roles = (None, None),
@@ -158,7 +197,7 @@ class Lens:
         """
         treatment, measure = self._treatment(reference_terms, measure)
         work = self._workshop(method, layer, reference, rule, tol, treatment, measure)
-        levels = both_levels(level)
+        levels = both_levels(self._level(level))
         if not isinstance(roles, Sequence) or isinstance(roles, str) or len(roles) != 2:
             raise InputError(f"roles has two entries, one for each text, not {roles!r}.")
 
@@ -175,12 +214,12 @@ class Lens:
         self,
         texts: Iterable[str],
         *,
-        method: Method = "integrated-jacobian",
+        method: Method | None = None,
         layer: int | None = None,
         reference: str | None = None,
         reference_terms: str | None = None,
         measure: str | None = None,
-        level: Level = "token",
+        level: Level | None = None,
         rule: Rule | None = None,
         tol: float = 1e-3,
         role: str | None = None,
@@ -200,10 +239,11 @@ class Lens:
             raise InputError("decompose takes several texts; for one, write decompose([text]).")
         treatment, measure = self._treatment(reference_terms, measure)
         work = self._workshop(method, layer, reference, rule, tol, treatment, measure)
+        own: Any = self._level(level)
 
         def stream() -> Iterator[Contributions]:
             for batch in windows(texts, window, progress, "texts"):
-                jobs = [Job.of(text, role, level) for text in batch]
+                jobs = [Job.of(text, role, own) for text in batch]
                 done = work.decompose(jobs)
                 yield from (done[job] for job in jobs)
 
@@ -235,7 +275,7 @@ class Lens:
         reference: str = "padding",
         reference_terms: str | None = None,
         measure: str | None = None,
-        level: Level | tuple[Level, Level] = "token",
+        level: Level | tuple[Level, Level] | None = None,
         rule: Rule | None = None,
         tol: float = 1e-3,
         roles: Roles = (None, None),
@@ -251,7 +291,7 @@ class Lens:
         """
         treatment, measure = self._treatment(reference_terms, measure)
         work = self._workshop("integrated-jacobian", layer, reference, rule, tol, treatment, measure)
-        jobs = _jobs((a, b), roles, both_levels(level))
+        jobs = _jobs((a, b), roles, both_levels(self._level(level)))
         sides = [work.features(job, unit) for job, unit in zip(jobs, (unit_a, unit_b), strict=True)]
         return similarity.matrix(*sides, reference_terms=treatment, measure=measure)
 
@@ -272,7 +312,7 @@ class Lens:
 
     def _workshop(
         self,
-        method: Method,
+        method: Method | None,
         layer: int | None,
         reference: str | None,
         rule: Rule | None,
@@ -281,24 +321,51 @@ class Lens:
         measure: str,
     ) -> Workshop:
         """Where texts are decomposed with what the user asked for."""
-        rule = check_rule(rule, tol)
+        if method is None and (layer, reference, rule) != (None, None, None):
+            method = "integrated-jacobian"
+        chosen = None if method is None else _method(method, layer, reference)
+        if isinstance(self._encoder, BlackBox) and not isinstance(chosen, Shapley | Occlusion | None):
+            raise ModelError(
+                f"{self.name} is a black box, without layers or gradients to look at: method is 'shapley' or "
+                f"'occlusion', not {getattr(method, 'name', method)!r}."
+            )
+        if rule is not None and isinstance(chosen, Shapley | Occlusion):
+            raise InputError(
+                f"method={chosen.name!r} does not integrate, so it takes no rule; leave rule={rule!r} out."
+            )
         space = similarity.space_for(treatment, measure)
-        return Workshop(self._encoder, _method(method, layer, reference), rule, space, strict=self.strict)
+        return Workshop(self._encoder, chosen, check_rule(rule, tol), space, strict=self.strict)
+
+    def _level(self, level: Any) -> Any:
+        """The level asked for, or the finest that there is."""
+        finest = "word" if isinstance(self._encoder, BlackBox) else "token"
+        if level is None:
+            return finest
+        if finest == "word" and (level == "token" or (isinstance(level, tuple) and "token" in level)):
+            raise InputError(f"{self.name} is a black box, whose tokens nobody knows: level is 'word' or 'sentence'.")
+        return level
 
 
-def _method(method: Method, layer: int | None, reference: str | None) -> IntegratedJacobian:
+def _method(
+    method: Method, layer: int | None, reference: str | None
+) -> IntegratedJacobian | Fade | Shapley | Occlusion:
     """A method object from what the user gave."""
     if not isinstance(method, str):
-        if not isinstance(method, IntegratedJacobian):
+        if not isinstance(method, IntegratedJacobian | Fade | Shapley | Occlusion):
             raise InputError(f"method is one of {', '.join(METHODS)} or an object of one, not {method!r}.")
         for name, given in (("layer", layer), ("reference", reference)):
             if given is not None:
                 raise InputError(
                     f"{name}={given!r} beside a method object says the same thing twice: give it to the object, "
-                    f"{type(method).__name__}({name}={given!r})."
+                    f"IntegratedJacobian({name}={given!r})."
                 )
         return method
-    if choose("method", method, METHODS) == "output":
+    if choose("method", method, METHODS) in OTHERS:
+        for name, given in (("layer", layer), ("reference", reference)):
+            if given is not None:
+                raise InputError(f"method={method!r} has no {name}; {name}={given!r} is for integrated-jacobian.")
+        return OTHERS[method]()
+    if method == "output":
         if layer is not None:
             raise InputError("method='output' is the last layer; leave layer out, or use integrated-jacobian.")
         layer = -1

@@ -32,6 +32,20 @@ class Text:
         return tuple(unit.kind != "text" for unit in self.units)
 
 
+def check_text(text: object) -> None:
+    """Raise unless this is a text with something in it."""
+    if not isinstance(text, str):
+        raise InputError(f"expected a text, and got {type(text).__name__}: {text!r:.60}.")
+    if not text.strip():
+        raise InputError(f"the text is empty ({text!r}); there is nothing to explain in it.")
+    broken = next((i for i, char in enumerate(text) if "\ud800" <= char <= "\udfff"), None)
+    if broken is not None:
+        raise InputError(
+            f"character {broken} of the text {text!r:.60} is half of a surrogate pair, which no tokenizer reads. "
+            "Mend it with text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
+        )
+
+
 class Reader:
     """Reads texts with the tokenizer of one input module."""
 
@@ -47,16 +61,7 @@ class Reader:
 
     def read(self, text: str, prompt: str) -> Text:
         """Tokenize a text as `SentenceTransformer.encode` does, prompt in front."""
-        if not isinstance(text, str):
-            raise InputError(f"expected a text, and got {type(text).__name__}: {text!r:.60}.")
-        if not text.strip():
-            raise InputError(f"the text is empty ({text!r}); there is nothing to explain in it.")
-        broken = next((i for i, char in enumerate(text) if "\ud800" <= char <= "\udfff"), None)
-        if broken is not None:
-            raise InputError(
-                f"character {broken} of the text {text!r:.60} is half of a surrogate pair, which no tokenizer reads. "
-                "Mend it with text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
-            )
+        check_text(text)
         joined = prompt + text
         features = self._tokenize(joined)
         ids = features["input_ids"].flatten().tolist()

@@ -54,8 +54,7 @@ def explain(a: Contributions, b: Contributions, *, reference_terms: str, measure
         base -= float(side_a.reference @ side_b.reference)
     values_a, values_b = _attributed(side_a, side_b, reference_terms)
     matrix = values_a @ values_b.T
-    sizes_a, sizes_b = np.linalg.norm(values_a, axis=1), np.linalg.norm(values_b, axis=1)
-    entry_error = np.outer(side_a.error, sizes_b + side_b.error) + np.outer(sizes_a, side_b.error)
+    entry_error = _entry_error(side_a, side_b, values_a, values_b, reference_terms, same=a.values is b.values)
     if abs(base) > abs(score) / 2 and reference_terms == "project":
         warnings.warn(
             f"the references' share, base = {base:.3f}, is more than half of the score, {score:.3f}: the matrix says "
@@ -99,6 +98,7 @@ class _Side:
     reference: Array
     scored: Array
     error: Array
+    noise: tuple[Array, Array] | None
 
 
 def _sides(a: Contributions, b: Contributions, reference_terms: str, measure: str) -> tuple[_Side, _Side]:
@@ -121,6 +121,36 @@ def _attributed(a: _Side, b: _Side, reference_terms: str) -> tuple[Array, Array]
     return a.values - (a.values @ plane) @ plane.T, b.values - (b.values @ plane) @ plane.T
 
 
+def _entry_error(a: _Side, b: _Side, values_a: Array, values_b: Array, reference_terms: str, *, same: bool) -> Array:
+    """How far off each entry may be: a bound from the rows' own errors or, where texts were sampled, a standard error.
+
+    Args:
+        a: one text.
+        b: the other.
+        values_a: the vectors whose products make the matrix, (units_a, dim).
+        values_b: (units_b, dim).
+        reference_terms: the treatment.
+        same: the two are one text, so that their errors are one.
+    """
+    sizes_a, sizes_b = np.linalg.norm(values_a, axis=1), np.linalg.norm(values_b, axis=1)
+    if a.noise is None and b.noise is None:
+        return np.outer(a.error, sizes_b + b.error) + np.outer(sizes_a, b.error)
+    # A side without noise has none in no draws.
+    nothing = np.zeros((0, len(a.scored)))
+    weights_a, residuals_a = a.noise or (np.zeros((0, len(values_a))), nothing)
+    weights_b, residuals_b = b.noise or (np.zeros((0, len(values_b))), nothing)
+    along_a, along_b = residuals_b @ values_a.T, residuals_a @ values_b.T
+    plane = _plane(a.reference, b.reference) if reference_terms == "project" else np.zeros((len(a.scored), 0))
+    products = residuals_a @ residuals_b.T - (residuals_a @ plane) @ (residuals_b @ plane).T
+    variance = (weights_a**2).T @ along_b**2 + (along_a**2).T @ weights_b**2
+    variance += (weights_a**2).T @ products**2 @ weights_b**2
+    if same:
+        variance += 2 * (weights_a * along_b).T @ (weights_b * along_a)
+    bound_a = np.outer(a.error, sizes_b) if a.noise is None else 0.0
+    bound_b = np.outer(sizes_a, b.error) if b.noise is None else 0.0
+    return np.sqrt(np.maximum(variance, 0.0)) + bound_a + bound_b
+
+
 def _scaled(c: Contributions, reference_terms: str, measure: str) -> _Side:
     _check_space(c, reference_terms, measure)
     shifted = reference_terms == "shift"
@@ -136,7 +166,10 @@ def _scaled(c: Contributions, reference_terms: str, measure: str) -> _Side:
     else:
         # Contributions from before a final Normalize: the model's own output is a multiple of the embedding.
         scale = float(np.linalg.norm(c.output)) / size
-    return _Side(c.values * scale, reference * scale, scored * scale, c.error * scale)
+    noise = None
+    if c.noise_weights is not None and c.noise_residuals is not None:
+        noise = (c.noise_weights, c.noise_residuals * scale)
+    return _Side(c.values * scale, reference * scale, scored * scale, c.error * scale, noise)
 
 
 def _check_space(c: Contributions, reference_terms: str, measure: str) -> None:

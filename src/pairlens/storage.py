@@ -47,7 +47,10 @@ _AXES = {
     "reference": ("dim",),
     "embedding": ("dim",),
     "output": ("dim",),
+    "noise_weights": ("draws", "units"),
+    "noise_residuals": ("draws", "dim"),
 }
+_OPTIONAL = ("noise_weights", "noise_residuals")
 _SCALARS = {"str": str, "float": float, "bool": bool}
 _BROKEN = (ValueError, KeyError, TypeError, IndexError, OSError, EOFError, csv.Error, zipfile.BadZipFile, zlib.error)
 
@@ -136,6 +139,8 @@ def to_document(obj: Stored) -> Document:
     finite = True
     for field in fields(obj):
         value = getattr(obj, field.name)
+        if field.name in _OPTIONAL and value is None:
+            continue
         if field.name in _AXES:
             value = np.asarray(value, dtype=np.float64)
             finite = np.isfinite(value).all()
@@ -170,6 +175,8 @@ def from_document(cls: type[T], document: Document) -> T:
             sizes[name] = len(value)
     values: dict[str, Any] = {}
     for field in fields(cls):
+        if field.name in _OPTIONAL and field.name not in document:
+            continue
         value = document[field.name]
         if field.name in _AXES:
             value = np.asarray(value, dtype=np.float64)
@@ -310,8 +317,8 @@ def _rows(document: Document) -> Iterator[Row]:
         elif name == "units":
             for unit, error in zip(value, document["error"], strict=True):
                 yield {"part": name, **_cells(unit, ""), "error": float(error)}
-        elif _AXES.get(name) == ("dim",):
-            yield from ({"part": name, "dim": i, "value": float(number)} for i, number in enumerate(value))
+        elif name in _OPTIONAL or _AXES.get(name) == ("dim",):
+            yield from ({"part": name, "dim": i, "value": float(number)} for i, number in enumerate(np.ravel(value)))
         elif isinstance(value, str):
             yield {"part": name, f"text{side}": value}
         elif isinstance(value, dict):
@@ -340,6 +347,8 @@ def _from_rows(rows: list[Row]) -> Document:
         side = _side(name, sides)
         if name.startswith("tokens"):
             document[name] = [row[f"text{side}"] for row in found]
+        elif name in _OPTIONAL:
+            document[name] = _numbers(found, "value")
         elif name in _AXES or name == "units":
             if _AXES.get(name) != ("dim",):
                 document[f"units{side}"] = [[row[f"{key}{side}"] for key in _UNIT] for row in found]
@@ -353,7 +362,11 @@ def _from_rows(rows: list[Row]) -> Document:
             document[name] = found[0][f"text{side}"]
     shape = [len(document[f"units{side}"]) for side in sides]
     if sides == ("",):
-        return {**document, "values": _numbers(entries, "value").reshape(*shape, -1)}
+        values = _numbers(entries, "value").reshape(*shape, -1)
+        for name, length in zip(_OPTIONAL, values.shape, strict=True):
+            if name in document:
+                document[name] = document[name].reshape(-1, length)
+        return {**document, "values": values}
     matrix, error = (_numbers(entries, column).reshape(shape) for column in ("value", "error"))
     return {**document, "matrix": matrix, "entry_error": error}
 

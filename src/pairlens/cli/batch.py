@@ -45,7 +45,10 @@ def batch(
     dtype: options.Dtype = "float32",
     level: options.Level = "word",
     layer: options.Layer = None,
-    method: options.Method = "integrated-jacobian",
+    method: options.Method = None,
+    passes: options.Passes = None,
+    seed: options.Seed = None,
+    exact_to_paper: options.Paper = False,
     reference: options.Reference = None,
     reference_terms: options.ReferenceTerms = None,
     measure: options.Measure = None,
@@ -85,7 +88,22 @@ def batch(
     if not total:
         raise InputError(f"{pairs} holds no pairs.")
     request = options.Request(
-        model, device, dtype, strict, method, layer, reference, reference_terms, measure, level, tol, role_a, role_b
+        model,
+        device,
+        dtype,
+        strict,
+        method,
+        layer,
+        reference,
+        reference_terms,
+        measure,
+        level,
+        tol,
+        role_a,
+        role_b,
+        passes,
+        seed,
+        exact_to_paper,
     )
     asked = _asked(request, source, top=top, special=special, chunk=chunk)
     part = output.with_name(f"{output.name}.part")
@@ -124,7 +142,7 @@ def _work(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     lens = request.load()
-    chosen = request.options()
+    chosen = request.options(lens)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # told once, at the end
         with suppress(NotConverged, NumericalError):

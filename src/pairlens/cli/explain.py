@@ -34,7 +34,10 @@ def explain(
     dtype: options.Dtype = "float32",
     level: options.Level = "word",
     layer: options.Layer = None,
-    method: options.Method = "integrated-jacobian",
+    method: options.Method = None,
+    passes: options.Passes = None,
+    seed: options.Seed = None,
+    exact_to_paper: options.Paper = False,
     reference: options.Reference = None,
     reference_terms: options.ReferenceTerms = None,
     measure: options.Measure = None,
@@ -55,11 +58,26 @@ def explain(
 
     files = [storage.check(path) for path in save or []]
     request = options.Request(
-        model, device, dtype, strict, method, layer, reference, reference_terms, measure, level, tol, role_a, role_b
+        model,
+        device,
+        dtype,
+        strict,
+        method,
+        layer,
+        reference,
+        reference_terms,
+        measure,
+        level,
+        tol,
+        role_a,
+        role_b,
+        passes,
+        seed,
+        exact_to_paper,
     )
     lens = request.load()
     with busy("explaining"):
-        e = lens.explain(text_a, text_b, **request.options())
+        e = lens.explain(text_a, text_b, **request.options(lens))
     for path in files:
         e.save(path)
     if json:

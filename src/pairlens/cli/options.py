@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairlens.cli.session import busy, messages
+from pairlens.errors import InputError
 
 if TYPE_CHECKING:
     from pairlens.lens import Lens
@@ -26,15 +27,51 @@ Level = Annotated[str, typer.Option("--level", "-l", help="token, word or senten
 Layer = Annotated[
     int | None,
     typer.Option(
-        help="0, the embedding layer, to the last; -1 is the last. By default 0.",
+        help="For integrated-jacobian: 0, the embedding layer, to the last; -1 is the last. By default 0.",
         rich_help_panel=HOW,
         show_default=False,
     ),
 ]
-Method = Annotated[str, typer.Option(help="The method: integrated-jacobian or output.", rich_help_panel=HOW)]
+Method = Annotated[
+    str | None,
+    typer.Option(
+        help="shapley, fade, integrated-jacobian, occlusion or output. By default shapley, or integrated-jacobian where "
+        "a layer or a reference is given.",
+        rich_help_panel=HOW,
+        show_default=False,
+    ),
+]
+Passes = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="For shapley: forward passes a text. By default 8 a unit, 160 to 400 in all.",
+        rich_help_panel=HOW,
+        show_default=False,
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        min=0, help="For shapley: which deletions are tried. By default 0.", rich_help_panel=HOW, show_default=False
+    ),
+]
+Paper = Annotated[
+    bool,
+    typer.Option(
+        "--exact-to-paper",
+        help="The papers' settings: integrated Jacobians three quarters up the layers, 50 equal steps, a padding "
+        "reference whose own share is ignored (or shifted away, for an adjusted model).",
+        rich_help_panel=HOW,
+    ),
+]
 Reference = Annotated[
     str | None,
-    typer.Option(help="padding, mask or zero. By default padding.", rich_help_panel=HOW, show_default=False),
+    typer.Option(
+        help="For integrated-jacobian: padding, mask or zero. By default padding.",
+        rich_help_panel=HOW,
+        show_default=False,
+    ),
 ]
 ReferenceTerms = Annotated[
     str | None,
@@ -49,7 +86,10 @@ Measure = Annotated[
     str | None,
     typer.Option(help="cosine or dot. By default the model's own.", rich_help_panel=HOW, show_default=False),
 ]
-Tol = Annotated[float, typer.Option(help="The largest relative gap of either text.", rich_help_panel=HOW)]
+Tol = Annotated[
+    float,
+    typer.Option(help="The largest relative gap of either text, for methods that integrate.", rich_help_panel=HOW),
+]
 RoleA = Annotated[
     str | None,
     typer.Option(
@@ -67,7 +107,7 @@ class Request:
     device: str | None
     dtype: str
     strict: bool
-    method: str
+    method: str | None
     layer: int | None
     reference: str | None
     reference_terms: str | None
@@ -76,27 +116,62 @@ class Request:
     tol: float
     role_a: str | None
     role_b: str | None
+    passes: int | None
+    seed: int | None
+    exact_to_paper: bool
 
     def load(self) -> Lens:
-        """The lens, with a sign of life while the model loads."""
-        from pairlens.loading import DEFAULT_MODEL, offline_model
+        """The lens."""
+        return load_lens(self.model, self.device, self.dtype, strict=self.strict)
 
-        local = offline_model() is not None if self.model is None else Path(self.model).expanduser().is_dir()
-        name = (self.model or DEFAULT_MODEL).rstrip("/").rsplit("/", 1)[-1]
-        # Where a person watches, a download shows its own progress; loading from this machine shows ours.
-        with busy(f"loading {name}") if local else nullcontext():
-            from transformers.utils.logging import disable_progress_bar
-
-            from pairlens.lens import Lens
-
-            if local or not messages().is_terminal:
-                disable_progress_bar()
-            return Lens(self.model, self.device, dtype=self.dtype, strict=self.strict)
-
-    def options(self) -> dict[str, Any]:
+    def options(self, lens: Lens) -> dict[str, Any]:
         """The keyword arguments of `Lens.explain`."""
         given = asdict(self)
         roles = given.pop("role_a"), given.pop("role_b")
         for name in ("model", "device", "dtype", "strict"):
             given.pop(name)
+        passes, seed, paper = given.pop("passes"), given.pop("seed"), given.pop("exact_to_paper")
+        if paper:
+            for name in ("method", "reference", "reference_terms"):
+                if given[name] is not None:
+                    raise InputError(
+                        f"--exact-to-paper says what --{name.replace('_', '-')} is: leave one of them out."
+                    )
+            given = {**given, **_paper(lens, self.layer)}
+        if passes is not None or seed is not None:
+            if given["method"] not in (None, "shapley") or self.layer is not None or self.reference is not None:
+                raise InputError("--passes and --seed are for --method shapley.")
+            from pairlens.methods.shapley import Shapley
+
+            given["method"] = Shapley(passes=passes, seed=seed or 0)
         return {**given, "roles": roles}
+
+
+def load_lens(model: str | None, device: str | None, dtype: str, *, strict: bool = False) -> Lens:
+    """A lens, with a sign of life while the model loads."""
+    from pairlens.loading import DEFAULT_MODEL, offline_model
+
+    local = offline_model() is not None if model is None else Path(model).expanduser().is_dir()
+    name = (model or DEFAULT_MODEL).rstrip("/").rsplit("/", 1)[-1]
+    # Where a person watches, a download shows its own progress; loading from this machine shows ours.
+    with busy(f"loading {name}") if local else nullcontext():
+        from transformers.utils.logging import disable_progress_bar
+
+        from pairlens.lens import Lens
+
+        if local or not messages().is_terminal:
+            disable_progress_bar()
+        return Lens(model, device, dtype=dtype, strict=strict)
+
+
+def _paper(lens: Lens, layer: int | None) -> dict[str, Any]:
+    """The settings of the papers' figures: layer 9 of 12, where 50 steps come within half a percent."""
+    from pairlens.quadrature import Riemann
+
+    return {
+        "method": "integrated-jacobian",
+        "layer": round(0.75 * lens.layers) if layer is None else layer,
+        "reference": "padding",
+        "reference_terms": "shift" if lens.adjusted else "ignore",
+        "rule": Riemann(50),
+    }

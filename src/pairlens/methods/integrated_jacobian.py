@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,9 +14,10 @@ from pairlens.architectures import differentiable
 from pairlens.encoder import Encoder, Heads
 from pairlens.errors import ModelError, NotConverged, choose, whole
 from pairlens.integrate import Integral, Problems, integrate
+from pairlens.methods.static import decompose_static
 from pairlens.quadrature import Rule
 from pairlens.reading import Text
-from pairlens.reference import REFERENCES
+from pairlens.reference import REFERENCES, reference_token
 from pairlens.shapes import Array
 
 
@@ -36,6 +38,17 @@ class IntegratedJacobian:
         choose("reference", self.reference, REFERENCES)
         # Frozen, but a NumPy integer is to be a plain one. How many layers there are, the model will say.
         object.__setattr__(self, "layer", whole("layer", self.layer, -10_000, 10_000))
+
+    def describe(self, encoder: Encoder, role: str | None) -> dict[str, Any]:
+        """What of this method belongs into a result's settings."""
+        if encoder.route(role).static:
+            return {"layer": 0, "reference": "zero"}
+        token = reference_token(self.reference, encoder.route(role).reader)[1]
+        return {
+            "layer": encoder.layer_index(self.layer, role),
+            "reference": self.reference,
+            "reference_token": token,
+        }
 
     def decompose(
         self,
@@ -60,6 +73,8 @@ class IntegratedJacobian:
         Returns:
             One integral a text, with the model's own output for it.
         """
+        if encoder.route(texts[0].role).static:
+            return decompose_static(encoder, texts, labels, counts, self.reference)
         with encoder.running():
             heads = self._heads(encoder, texts, space)
             groups = torch.tensor([list(row) for row in labels], device=heads.x.device)

@@ -241,6 +241,9 @@ def _texts(e: Explanation, width: int, marks: _Marks) -> Table:
 def _sums(e: Explanation, width: int) -> list[Text]:
     """The one line of sums and gap, and how the explanation was made."""
     total, gaps = equation(e), f"(gap of the texts: {tiny(e.gap_a)}, {tiny(e.gap_b)})"
+    if e.settings.get("method") == "shapley":
+        worst = float(e.entry_error.max())
+        gaps = f"(standard error of a pair: at most {worst:.0e})" if worst else "(every deletion tried: exact)"
     together = [f"{total}   {gaps}"] if len(total) + len(gaps) + 3 <= width else [total, gaps]
     return [*(Text(line, style="bold") for line in together), Text(provenance(e), style="dim")]
 

@@ -66,8 +66,9 @@ def provenance(e: Explanation) -> str:
         f"layer {known['layer']}" if "layer" in known else "",
         f"level {level}" if isinstance(level, str) else "",
         str(known.get("measure", "")),
-        f"reference {known['reference']}" if "reference" in known else "",
+        f"reference {known['reference']}" if known.get("reference", "empty") != "empty" else "",
         str(known.get("reference_terms", "")),
+        str(known.get("sums", "")),
     ]
     return clean(", ".join(word for word in words if word))
 

@@ -1,0 +1,110 @@
+"""Shapley values from the values of some subsets: the rest are predicted.
+
+The prediction is kriging (Gaussian process regression) with the kernel exp(c - 1), where
+
+    c(S, T) = (|S ∩ T| + 2) / √((|S| + 2)(|T| + 2))
+
+so sets are alike as mean-pooled bags of tokens are, each with two special tokens. The kernel depends on three counts
+only, which gives the Shapley values of a prediction in closed form, and they add up exactly.
+
+Against exact values on STS-B sentences this takes a third of the forward passes of antithetic permutations, and half of
+those of regression on paired subsets, for the same agreement (docs/faithfulness.md). How wrong the prediction still is
+follows from the kernel and from how badly each subset tried is predicted by the others, weighted by what it means for
+a unit. Over seeds, estimates spread around the exact values as these standard errors say, to within a fifth.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+
+import numpy as np
+
+from pairlens.integrate import Integral
+from pairlens.shapes import Array
+
+SPECIAL = 2.0
+"""What every set has beside its units, in the kernel; 1 to 4 do as well."""
+NUGGET = 1e-3
+"""The share of an embedding's variance that its neighbours say nothing about."""
+
+
+def exact(coalitions: Array, values: Array) -> Integral:
+    """Shapley values from the values of all coalitions."""
+    n = coalitions.shape[1]
+    sizes = coalitions.sum(1)
+    weight = np.array([1 / (n * math.comb(n - 1, size)) for size in range(n)])
+    joined = np.where(sizes > 0, weight[sizes - 1], 0.0)[:, None]
+    left = np.where(sizes < n, weight[np.minimum(sizes, n - 1)], 0.0)[:, None]
+    shares = np.where(coalitions, joined, -left).T @ values
+    return _integral(shares, coalitions, values, None)
+
+
+def kriged(coalitions: Array, values: Array) -> Integral:
+    """Shapley values of the prediction from the values of some coalitions, with their standard errors."""
+    n = coalitions.shape[1]
+    sizes = coalitions.sum(1)
+    start, ends = values[sizes == 0], np.isin(sizes, (0, n))
+    member = coalitions.astype(float)
+    kernel = _kernel(member @ member.T, sizes[:, None], sizes[None])
+    # The two ends are met exactly, so that the shares add up.
+    kernel[np.diag_indices_from(kernel)] += np.where(ends, 1e-9, NUGGET)
+    inverse = np.linalg.inv(kernel)
+    inverse = (inverse + inverse.T) / 2
+    sections, prior = _sections(n)
+    functional = np.where(coalitions, sections[1][sizes][:, None], sections[0][sizes][:, None]).T  # (players, tried)
+    duals = inverse @ (values - start)
+    shares = functional @ duals
+    # How much is left to learn of each share, for a function of size one.
+    influence = functional @ inverse
+    remaining = np.maximum(prior - np.einsum("pt,pt->p", influence, functional), 0.0)
+    # The function's size: how far subsets are from what all others predict, in units of the prediction's own error.
+    # Sizes that were tried in full leave nothing to predict, so what happens there is no one's error; and of the
+    # others, the share that was tried is known.
+    residuals = duals / np.sqrt(np.diag(inverse))[:, None]
+    counts = np.bincount(sizes, minlength=n + 1)
+    partly = np.array([count < math.comb(n, size) for size, count in enumerate(counts)])[sizes]
+    unknown = 1 - math.exp(math.log(len(values)) - n * math.log(2))
+    weights = influence.T[partly]  # (tried, players)
+    weights *= np.sqrt(remaining * unknown / np.maximum((weights**2).sum(0), 1e-300))
+    return _integral(shares, coalitions, values, (weights, residuals[partly]))
+
+
+def _kernel(shared: Array, size: Array, other: Array) -> Array:
+    return np.exp((shared + SPECIAL) / np.sqrt((size + SPECIAL) * (other + SPECIAL)) - 1)
+
+
+@functools.lru_cache(maxsize=256)
+def _sections(n: int) -> tuple[Array, float]:
+    """The Shapley value of a player in the game S ↦ kernel(S, T), and the prior variance of a player's share.
+
+    The value depends on T's size and on whether the player is in T: (2, sizes). How many others a random S shares
+    with T is hypergeometric; its far tails are left out.
+    """
+    log = np.array([math.lgamma(i + 1) for i in range(n + 1)])
+    reach = np.arange(-math.ceil(2.5 * math.sqrt(n)) - 2, math.ceil(2.5 * math.sqrt(n)) + 3)
+    size = np.arange(n)[:, None]
+    found = np.zeros((2, n + 1))
+    for other, inside in itertools.product(range(n + 1), (0, 1)):
+        rest = other - inside
+        if not 0 <= rest <= n - 1:
+            continue
+        shared = np.round(size * rest / max(n - 1, 1)).astype(int) + reach
+        ok = (shared >= 0) & (shared <= np.minimum(size, rest)) & (size - shared <= n - 1 - rest)
+        j = np.where(ok, shared, np.maximum(0, size - (n - 1 - rest)))
+        chance = log[rest] - log[j] - log[rest - j] + log[n - 1 - rest] - log[size - j] - log[n - 1 - rest - size + j]
+        chance = np.where(ok, np.exp(chance - (log[n - 1] - log[size] - log[n - 1 - size])), 0.0)
+        gain = _kernel(j + inside, size + 1, np.array(other)) - _kernel(j, size, np.array(other))
+        found[inside, other] = float((chance * gain).sum()) / n
+    return found, float(np.mean(found[1][1:] - found[0][:-1]))
+
+
+def _integral(shares: Array, coalitions: Array, values: Array, noise: tuple[Array, Array] | None) -> Integral:
+    """The result in the form that all methods share."""
+    sizes = coalitions.sum(1)
+    reference, embedding = values[sizes == 0][0], values[sizes == coalitions.shape[1]][0]
+    total = embedding - reference
+    shares = shares + (total - shares.sum(0)) / len(shares)  # by a rounding error
+    error = np.zeros(len(shares)) if noise is None else np.sqrt((noise[0] ** 2).T @ (noise[1] ** 2).sum(1))
+    return Integral(shares, error, reference, embedding, gap=0.0, nodes=len(values), noise=noise)

@@ -1,0 +1,188 @@
+"""Fade: integrate along the path on which a text's tokens fade in together, from its special tokens alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pairlens.architectures import differentiable
+from pairlens.encoder import PROBE, Encoder, Heads
+from pairlens.errors import ModelError, NotConverged, choose
+from pairlens.gating import OTHERS, POWERS, Gates, Positions, check_pooling, find_positions
+from pairlens.integrate import Integral, Problems, integrate
+from pairlens.quadrature import Rule
+from pairlens.reading import Text
+from pairlens.reference import reference_ids
+from pairlens.shapes import Array, Embeddings, Points, Rows
+
+
+@dataclass(frozen=True)
+class Fade:
+    """Aumann-Shapley values of soft deletion.
+
+    Every token of the text has a gate g in [0, 1]: log g is added to all attention scores that the token gets, in every
+    layer, and g is its weight in pooling. Gates of 0 leave the special tokens (and the prompt), gates of 1 the text
+    itself. A token's contribution is the integral of the embedding's derivative by its gate while all gates open
+    together, U[s] = ∫₀¹ ∂e/∂g_s dt at g = t. No token is ever replaced by another, so every point of the path is made
+    of the text's own words.
+
+    Attributes:
+        positions: "close": the tokens that are left close up as others fade, as they do when text is really deleted;
+            "keep": every token keeps its position. Closing up moves learned and rotary positions. Biases of the
+            distance between two tokens (T5, MPNet, DeBERTa) and sliding windows keep the distances of the whole text.
+    """
+
+    positions: str = "close"
+    name = "fade"
+
+    def __post_init__(self) -> None:
+        choose("positions", self.positions, POWERS)
+
+    def describe(self, encoder: Encoder, role: str | None) -> dict[str, Any]:
+        """What of this method belongs into a result's settings."""
+        return {"layer": None, "reference": "special tokens", "positions": self.positions}
+
+    def decompose(
+        self,
+        encoder: Encoder,
+        texts: Sequence[Text],
+        labels: Sequence[Sequence[int]],
+        counts: Sequence[int],
+        *,
+        space: str,
+        rule: Rule,
+    ) -> list[tuple[Integral, Array]]:
+        """Contributions of groups of tokens, for texts of one length and role.
+
+        Args:
+            encoder: the model.
+            texts: the texts.
+            labels: for every token of every text, the group it belongs to.
+            counts: how many groups every text has, those without a token among them.
+            space: the embedding to take apart.
+            rule: the rule of integration.
+
+        Returns:
+            One integral a text, with the model's own output for it.
+        """
+        role = texts[0].role
+        route = encoder.route(role)
+        if route.static:
+            raise ModelError("static embeddings are their own decomposition: use method='integrated-jacobian'.")
+        check_pooling(encoder.pooling(role), route.modules, texts)
+        with encoder.running():
+            function = self.function(encoder, texts, space)
+            heads = encoder.heads(texts, 0, "padding", space)
+            x = torch.ones(heads.x.shape[:2], dtype=encoder.dtype, device=encoder.device)
+            r = torch.tensor([text.kept for text in texts], device=x.device).to(x)
+            # Tokens that do not fade contribute nothing: no tangent there.
+            active = [
+                sorted({label for label, kept in zip(row, text.kept, strict=True) if not kept})
+                for row, text in zip(labels, texts, strict=True)
+            ]
+            compact = [
+                [own.index(label) if label in own else -1 for label in row]
+                for row, own in zip(labels, active, strict=True)
+            ]
+            groups = tuple(map(len, active))
+            cost = encoder.cost(x.shape[1], role)
+            problems = Problems(function, x, r, torch.tensor(compact, device=x.device), groups, cost)
+            integrals = _integrate(problems, heads, rule)
+            if encoder.adjusted:
+                integrals = [_from_zero(integral) for integral in integrals]
+        spread = [_spread(*parts) for parts in zip(integrals, active, counts, strict=True)]
+        return list(zip(spread, heads.output.double().cpu().numpy(), strict=True))
+
+    def function(self, encoder: Encoder, texts: Sequence[Text], space: str) -> Callable[[Points, Rows], Embeddings]:
+        """The embedding as a function of the path's variable u of every token, gates being a power of it.
+
+        Of an adjusted model it is what the model makes of it, less what it makes of the reference with the same gates.
+        """
+        with encoder.running(), differentiable():
+            found = _positions(encoder, texts[0].role)
+        positions = found if self.positions == "close" else {}
+        ids = None
+        if encoder.adjusted:
+            reader = encoder.route(texts[0].role).reader
+            ids = torch.stack([reference_ids(text, "padding", reader) for text in texts])
+
+        def function(path: Points, rows: Rows) -> Embeddings:
+            gates = Gates.along(path, POWERS[self.positions])
+            embedding = encoder.faded(texts, rows, gates, positions, space)
+            return embedding if ids is None else embedding - encoder.faded(texts, rows, gates, positions, space, ids)
+
+        return function
+
+
+def _integrate(problems: Problems, heads: Heads, rule: Rule) -> list[Integral]:
+    """Solve the problems, and see that they are about the model's own embeddings."""
+    try:
+        with differentiable():
+            integrals = integrate(problems, rule)
+    except NotConverged as error:
+        text = heads.texts[error.index].text
+        raise NotConverged(f"in {text!r:.60} {error}", gap=error.gap, tol=error.tol) from None
+    for integral, plain in zip(integrals, heads.embedding.double().cpu().numpy(), strict=True):
+        miss = np.linalg.norm(integral.embedding - plain)
+        if not miss <= 1e-3 * np.linalg.norm(plain):
+            raise ModelError(
+                f"this model with open gates does not reproduce its own embedding (off by {miss:.1e}), so it would "
+                "explain another function. Please report the model's family."
+            )
+    return integrals
+
+
+def _from_zero(integral: Integral) -> Integral:
+    """An adjusted model's integral: where all has faded, text and reference are the same, but for rounding."""
+    if np.linalg.norm(integral.reference) > 1e-5 * np.linalg.norm(integral.embedding):
+        raise ModelError(
+            "in this adjusted model the reference's positions are not the text's, so that special tokens alone are not "
+            "its zero; use positions='close'."
+        )
+    return replace(integral, reference=np.zeros_like(integral.reference))
+
+
+def _positions(encoder: Encoder, role: str | None) -> Positions:
+    """The modules whose positions close up; the first time, see on a probe that gates hide what they close on.
+
+    There are none where attention does nothing: such a model is a mean of vectors that belong to one token each, and
+    fading only weighs those.
+    """
+    route = encoder.route(role)
+    if route.positions is not None:
+        return route.positions
+    probe = route.reader.read(PROBE, "")
+    kept = torch.tensor([probe.kept], device=encoder.device)
+    ids = probe.features["input_ids"].to(encoder.device)
+    shut = Gates.along(kept.to(encoder.dtype), 1)
+    wide = Gates.along(torch.ones_like(shut.values), 1)
+
+    def embed(gates: Gates, ids: Tensor = ids) -> Tensor:
+        return encoder.faded([probe], torch.zeros_like(ids[:, 0]), gates, {}, "raw", ids)
+
+    def differ(a: Tensor, b: Tensor) -> bool:
+        return bool((a - b).norm() > 1e-5 * b.norm())
+
+    other = ids.clone()
+    other[~kept] = ids[~kept].roll(1)
+    if differ(embed(shut, other), embed(shut)):
+        raise ModelError(
+            "a token whose gate is shut still tells in this model's embedding: something besides attention and mean "
+            f"pooling moves tokens' states about; {OTHERS}."
+        )
+    found = find_positions(route.modules[0], lambda: embed(wide), ids.shape[1])
+    mixes = differ(embed(Gates(wide.values, shut.logs)), embed(wide))
+    route.positions = found if mixes else {}
+    return route.positions
+
+
+def _spread(integral: Integral, active: Sequence[int], count: int) -> Integral:
+    """The integral with a row for every group, zero for those that had no tangent."""
+    values, error = np.zeros((count, integral.values.shape[1])), np.zeros(count)
+    values[active], error[active] = integral.values, integral.error
+    return replace(integral, values=values, error=error)
