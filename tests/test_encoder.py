@@ -19,6 +19,7 @@ from transformers import BertConfig, BertForSequenceClassification
 import oracles
 import zoo
 from pairlens import GaussLegendre, InputError, Lens, ModelError, NumericalError, Riemann, TruncationWarning
+from pairlens.encoder import Encoder
 from pairlens.loading import load
 from pairlens.similarity import TREATMENTS
 
@@ -116,10 +117,10 @@ def test_the_model_is_left_as_it_was(family, dtype):
 
 def test_weights_are_shared_not_copied():
     model = zoo.encoder()
-    twin = Lens(model)._encoder._twin
+    twin = Encoder(model)._twin
     shared = {p.data_ptr() for p in model.parameters()}
     assert {p.data_ptr() for p in twin.parameters()} == shared
-    assert not {p.data_ptr() for p in Lens(model, dtype="float64")._encoder._twin.parameters()} & shared
+    assert not {p.data_ptr() for p in Encoder(model, dtype=torch.float64)._twin.parameters()} & shared
 
 
 def test_loading_leaves_the_random_state(tmp_path: Path):

@@ -10,6 +10,7 @@ from sentence_transformers import SentenceTransformer
 import oracles
 import zoo
 from pairlens import Explanation, GaussLegendre, Lens, ModelError, ReferenceWarning
+from pairlens.encoder import Encoder
 from pairlens.reference import reference_token
 from pairlens.similarity import TREATMENTS
 
@@ -241,7 +242,7 @@ def test_references(family):
 
 def test_without_a_padding_token_the_end_token_fills_the_reference():
     # sentence-transformers itself pads every batch, so such a tokenizer only comes with a model's own input module.
-    reader = Lens(zoo.encoder("qwen3"))._encoder.route().reader
+    reader = Encoder(zoo.encoder("qwen3")).route().reader
     assert reference_token("padding", reader) == (0, "<|endoftext|>")
     reader.tokenizer.pad_token = None
     assert reference_token("padding", reader) == (1, "<|im_end|>")

@@ -129,7 +129,7 @@ def test_features_are_the_papers_too(family):
 @pytest.mark.parametrize("layer", EARLY)
 @pytest.mark.parametrize("family", zoo.FAMILIES)
 def test_forward_is_reverse_is_finite_differences(family, layer):
-    encoder = lens(family)._encoder
+    encoder: Any = lens(family)._encoder
     heads = encoder.heads([encoder.read(A)], layer, "padding", "raw")
     tokens = heads.x.shape[1]
     labels = torch.arange(tokens)[None, :, None]

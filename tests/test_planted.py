@@ -6,6 +6,8 @@ Every word is a row of a Hadamard matrix, tokens do not look at each other, and 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -29,7 +31,8 @@ def hadamard(size: int) -> np.ndarray:
 def planted():
     """The model, and what each word's vector is."""
     model = zoo.encoder("bert", normalize=False, similarity="dot")
-    bert = model[0].auto_model
+    bert: Any = model[0].auto_model
+    tokenizer: Any = model.tokenizer
     # All rows but the first have mean zero and variance one, so a LayerNorm leaves them as they are.
     rows = iter(hadamard(zoo.HIDDEN)[1:])
     words = dict.fromkeys(["[PAD]", "[CLS]", "[SEP]", *A.split(), *B.split()])
@@ -40,8 +43,8 @@ def planted():
             norm = "LayerNorm" in name
             parameter.fill_(1.0 if norm and name.endswith("weight") else 0.0)
         for word, vector in vectors.items():
-            number = model.tokenizer.convert_tokens_to_ids(word)
-            assert number != model.tokenizer.unk_token_id
+            number = tokenizer.convert_tokens_to_ids(word)
+            assert number != tokenizer.unk_token_id
             bert.embeddings.word_embeddings.weight[number] = torch.as_tensor(vector)
     return Lens(model, dtype="float64"), vectors
 
@@ -60,7 +63,9 @@ def closed_form(method: str, text: str, vectors: dict[str, np.ndarray]) -> np.nd
         embedding = (special + t * v.sum(0)) / (k + n * t)
         return np.einsum("t,tsd->sd", w / 2, (v - embedding) / (k + n * t))
     others = (v.sum(0) - v) / (n - 1)  # the average of the other words, of which a random coalition has `size`
-    gains = [(special + v + size * others) / (k + size + 1) - (special + size * others) / (k + size) for size in range(n)]
+    gains = [
+        (special + v + size * others) / (k + size + 1) - (special + size * others) / (k + size) for size in range(n)
+    ]
     return np.mean(gains, axis=0)
 
 

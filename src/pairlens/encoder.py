@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import inspect
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,13 +14,14 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from pairlens.architectures import Tap, differentiable, tap_layers, twin, widths
+from pairlens.architectures import differentiable, tap_layers, twin, widths
 from pairlens.errors import InputError, ModelError, NumericalError
 from pairlens.games import Games, TokenGames
 from pairlens.gating import Gates, Positions, gated, pooling_weights
 from pairlens.loading import SHIFTING, load
 from pairlens.reading import Reader, Text
 from pairlens.reference import reference_ids, reference_states
+from pairlens.routes import Route, routed
 from pairlens.shapes import Array, Embeddings, Points, Rows, States
 
 ROLES = ("query", "document")
@@ -47,33 +47,6 @@ class Heads:
     r: States
     embedding: Tensor
     output: Tensor
-
-
-class Route:
-    """The modules that one role's texts pass through: an input module, pooling and whatever follows."""
-
-    def __init__(self, modules: Sequence[nn.Module], role: str | None, reader: Reader) -> None:
-        self.modules = list(modules)
-        self.role = role
-        self.reader = reader
-        self.static = hasattr(self.modules[0], "embedding") and isinstance(
-            getattr(self.modules[0], "embedding", None), nn.EmbeddingBag
-        )
-        ending = 0
-        while ending < len(self.modules) - 1 and type(self.modules[-1 - ending]).__name__ == "Normalize":
-            ending += 1
-        self.ending = ending
-        self.tap: Tap | None = None
-        self.layers = 0
-        self.positions: Positions | None = None
-
-    def run(self, features: dict[str, Any], start: int, stop: int) -> dict[str, Any]:
-        """Pass features through modules `start` to `stop`, as SentenceTransformer.forward does."""
-        for module in self.modules[start:stop]:
-            accepted = getattr(module, "forward_kwargs", ())
-            extra = {"task": self.role} if "task" in accepted and self.role is not None else {}
-            features = module(features, **extra)
-        return features
 
 
 class Encoder:
@@ -326,7 +299,7 @@ class Encoder:
     def _open(self, role: str | None) -> Route:
         modules: list[nn.Module] = []
         for module in self._twin:
-            modules += list(_routed(module, role)) if hasattr(module, "sub_modules") else [module]
+            modules += list(routed(module, role)) if hasattr(module, "sub_modules") else [module]
         reader = Reader(modules[0], role, self.device)
         route = Route(modules, role, reader)
         if route.static:
@@ -415,21 +388,3 @@ def _check_device(device: Any) -> torch.device:
             f"device {device!r} cannot be used on this machine, which has {here}: {str(error).splitlines()[0]}"
         ) from error
     return found
-
-
-def _routed(module: nn.Module, role: str | None) -> Sequence[nn.Module]:
-    """A Router's modules for a role."""
-    routes: Any = module.sub_modules
-    name = role if role in routes else getattr(module, "default_route", None)
-    resolve = getattr(module, "_resolve_route", None)
-    if resolve is not None and "modality" in inspect.signature(resolve).parameters:
-        try:
-            name = resolve(task=role, modality="text")
-        except ValueError:
-            name = None
-    if name is None or name not in routes:
-        raise ModelError(
-            f"the model's router has no route for {'no role' if role is None else f'the role {role!r}'}; it has "
-            f"{', '.join(routes)}. Say which text is which: roles=('query', 'document')."
-        )
-    return list(routes[name])

@@ -13,6 +13,7 @@ known by what goes in and what comes out.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,9 +51,10 @@ class Gates:
     logs: Tensor
 
     @classmethod
-    def along(cls, path: Tensor, power: int) -> Gates:
+    def along(cls, path: Tensor, power: float | Tensor) -> Gates:
         """Gates that are a power of points on a path, (texts, tokens) from 0 to 1; the logarithm loses no digits."""
-        return cls(path**power, power * path.clamp(min=DARK ** (1 / power)).log())
+        # An exponent below one would be steep at zero, where the gate is as good as shut anyway.
+        return cls(path**power, (power * path.clamp(min=DARK).log()).clamp(min=math.log(DARK)))
 
     @property
     def moved(self) -> Tensor:

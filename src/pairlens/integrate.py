@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -46,6 +46,18 @@ class Integral:
     gap: float
     nodes: int
     noise: tuple[Array, Array] | None = None
+
+
+def spread(integral: Integral, active: Sequence[int], count: int) -> Integral:
+    """The integral with `count` rows, zero for the groups that are not among the active ones."""
+    values, error = np.zeros((count, integral.values.shape[1])), np.zeros(count)
+    values[active], error[active] = integral.values, integral.error
+    noise = integral.noise
+    if noise is not None:
+        weights = np.zeros((len(noise[0]), count))
+        weights[:, active] = noise[0]
+        noise = (weights, noise[1])
+    return replace(integral, values=values, error=error, noise=noise)
 
 
 @dataclass(frozen=True)
@@ -138,7 +150,7 @@ def _not_converged(integral: Integral, rule: Adaptive, dtype: torch.dtype, index
         remedy = f"allow more nodes (rule=Adaptive(tol, max_nodes={rule.max_nodes * 4})), or {remedy}"
     return NotConverged(
         f"the integral reached a gap of {integral.gap:.1e} with {integral.nodes} nodes, and tol is {rule.tol:.0e}. "
-        f"What helps: {remedy}, or explain a later layer.",
+        f"What helps: {remedy}, or, with integrated-jacobian, explain a later layer.",
         gap=integral.gap,
         tol=rule.tol,
         index=index,
@@ -171,7 +183,7 @@ def _answer(
 def _measure(values: Array, doubt: Array, reference: Array, embedding: Array, nodes: int) -> Integral:
     """The gap of the total, and from it what the difference of two rules says about each row."""
     if not np.isfinite(values).all():
-        raise NumericalError("a derivative of the embedding is NaN or infinite along the path; try another layer.")
+        raise NumericalError("a derivative of the embedding is not finite along the path; try another method or layer.")
     target = embedding - reference
     miss = float(np.linalg.norm(values.sum(0) - target))
     size = float(np.linalg.norm(target))

@@ -107,4 +107,6 @@ def _integral(shares: Array, coalitions: Array, values: Array, noise: tuple[Arra
     total = embedding - reference
     shares = shares + (total - shares.sum(0)) / len(shares)  # by a rounding error
     error = np.zeros(len(shares)) if noise is None else np.sqrt((noise[0] ** 2).T @ (noise[1] ** 2).sum(1))
-    return Integral(shares, error, reference, embedding, gap=0.0, nodes=len(values), noise=noise)
+    size = float(np.linalg.norm(total))
+    gap = float(np.linalg.norm(shares.sum(0) - total)) / size if size else 0.0
+    return Integral(shares, error, reference, embedding, gap=gap, nodes=len(values), noise=noise)

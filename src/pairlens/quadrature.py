@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 import heapq
+import itertools
 import math
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -284,7 +285,11 @@ def _panels(rule: Adaptive, tol: float, noise: float) -> Generator[Ask, Array, T
     grid = np.linspace(0.0, 1.0, max(2, min(9, rule.max_nodes // PANEL + 1)))
     errors = yield from measure(grid[:-1], grid[1:])
     total = errors.sum(0)
-    heap = [(-float(np.linalg.norm(e)), a, b, e) for a, b, e in zip(grid[:-1], grid[1:], errors, strict=True)]
+    # The count settles ties, so that no two arrays are ever compared.
+    count = itertools.count()
+    heap = [
+        (-float(np.linalg.norm(e)), a, next(count), b, e) for a, b, e in zip(grid[:-1], grid[1:], errors, strict=True)
+    ]
     heapq.heapify(heap)
     while float(np.linalg.norm(total)) > tol * size and -heap[0][0] > floor:
         # Several at once, so that the passes run in batches: all within a factor two of the worst.
@@ -295,14 +300,14 @@ def _panels(rule: Adaptive, tol: float, noise: float) -> Generator[Ask, Array, T
             split.append(heapq.heappop(heap))
         if not split:
             break
-        starts, stops = np.array([panel[1] for panel in split]), np.array([panel[2] for panel in split])
+        starts, stops = np.array([panel[1] for panel in split]), np.array([panel[3] for panel in split])
         middles = (starts + stops) / 2
         starts, stops = np.concatenate([starts, middles]), np.concatenate([middles, stops])
         errors = yield from measure(starts, stops)
-        total = total - sum(panel[3] for panel in split) + errors.sum(0)
+        total = total - sum(panel[4] for panel in split) + errors.sum(0)
         for start, stop, error in zip(starts, stops, errors, strict=True):
-            heapq.heappush(heap, (-float(np.linalg.norm(error)), start, stop, error))
-    spans = sorted((panel[1], panel[2]) for panel in heap)
+            heapq.heappush(heap, (-float(np.linalg.norm(error)), start, next(count), stop, error))
+    spans = sorted((panel[1], panel[3]) for panel in heap)
     starts, lengths = np.array([a for a, _ in spans])[:, None], np.array([b - a for a, b in spans])[:, None]
     return Table(
         (starts + lengths * rung.nodes).ravel(),

@@ -35,8 +35,8 @@ Layer = Annotated[
 Method = Annotated[
     str | None,
     typer.Option(
-        help="shapley, fade, integrated-jacobian, occlusion or output. By default shapley, or integrated-jacobian where "
-        "a layer or a reference is given.",
+        help="shapley, fade, integrated-jacobian, occlusion or output. By default shapley, or integrated-jacobian "
+        "where a layer or a reference is given.",
         rich_help_panel=HOW,
         show_default=False,
     ),

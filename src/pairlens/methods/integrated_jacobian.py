@@ -13,7 +13,7 @@ from torch import Tensor
 from pairlens.architectures import differentiable
 from pairlens.encoder import Encoder, Heads
 from pairlens.errors import ModelError, NotConverged, choose, whole
-from pairlens.integrate import Integral, Problems, integrate
+from pairlens.integrate import Integral, Problems, integrate, spread
 from pairlens.methods.static import decompose_static
 from pairlens.quadrature import Rule
 from pairlens.reading import Text
@@ -86,8 +86,8 @@ class IntegratedJacobian:
                 for position, group in enumerate(kept):
                     compact[i][groups[i] == group] = position
             integrals = self._integrate(encoder, heads, compact[..., None], tuple(map(len, active)), rule)
-        spread = [_spread(*parts) for parts in zip(integrals, active, counts, strict=True)]
-        return list(zip(spread, heads.output.double().cpu().numpy(), strict=True))
+        rows = [spread(*parts) for parts in zip(integrals, active, counts, strict=True)]
+        return list(zip(rows, heads.output.double().cpu().numpy(), strict=True))
 
     def features(
         self, encoder: Encoder, text: Text, tokens: Sequence[int], *, space: str, rule: Rule
@@ -137,10 +137,3 @@ class IntegratedJacobian:
                     f"{miss:.1e}), so it would explain another function. Please report the model's family."
                 )
         return integrals
-
-
-def _spread(integral: Integral, active: Sequence[int], count: int) -> Integral:
-    """The integral with a row for every group, zero for those that had no tangent."""
-    values, error = np.zeros((count, integral.values.shape[1])), np.zeros(count)
-    values[active], error[active] = integral.values, integral.error
-    return replace(integral, values=values, error=error)

@@ -16,7 +16,7 @@ import numpy as np
 
 from pairlens.coalitions import allot, draw
 from pairlens.errors import InputError, NotConverged, whole
-from pairlens.integrate import Integral
+from pairlens.integrate import Integral, spread
 from pairlens.kriging import exact, kriged
 from pairlens.quadrature import Rule
 from pairlens.reading import Text
@@ -92,7 +92,7 @@ class Shapley:
             budgets = [2 * budget for budget in budgets]
         outputs = encoder.outputs(texts)
         found = [
-            _spread(study.solution, players, count)
+            spread(study.solution, players, count)
             for study, players, count in zip(studies, games.players, counts, strict=True)
         ]
         return list(zip(found, outputs, strict=True))
@@ -158,18 +158,3 @@ class _Study:
     def exact(self) -> bool:
         """Whether every coalition was tried."""
         return self.players < 20 and len(self.tried) == 2**self.players
-
-
-def _spread(solution: Integral, players: Sequence[int], count: int) -> Integral:
-    """The solution with a row for every unit, zero for those that are no players, and its gap measured."""
-    values, error = np.zeros((count, solution.values.shape[1])), np.zeros(count)
-    values[players], error[players] = solution.values, solution.error
-    noise = solution.noise
-    if noise is not None:
-        weights = np.zeros((len(noise[0]), count))
-        weights[:, players] = noise[0]
-        noise = (weights, noise[1])
-    total = solution.embedding - solution.reference
-    size = float(np.linalg.norm(total))
-    gap = float(np.linalg.norm(values.sum(0) - total)) / size if size else 0.0
-    return Integral(values, error, solution.reference, solution.embedding, gap=gap, nodes=solution.nodes, noise=noise)
