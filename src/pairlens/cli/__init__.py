@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from pairlens import __version__
-from pairlens.cli import batch, explain, models
+from pairlens.cli import batch, explain, models, study
 
 app = typer.Typer(
     name="pairlens",
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.command()(explain.explain)
 app.command()(batch.batch)
 app.command()(models.models)
+app.add_typer(study.app, name="study")
 
 
 def _show_version(asked: bool) -> None:

@@ -1,0 +1,116 @@
+"""What is measured of an explanation, as functions of arrays alone: no model, no text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import rankdata
+
+from pairlens.shapes import Array
+
+RESAMPLES = 2000
+FEWEST = 3
+"""Two numbers always agree or disagree perfectly, so a rank correlation of fewer than three says nothing."""
+
+
+def spearman(x: Array, y: Array) -> float | None:
+    """Spearman's rank correlation of two arrays of one shape; None where it means nothing.
+
+    Example:
+        >>> import numpy as np
+        >>> spearman(np.array([1.0, 2.0, 9.0]), np.array([0.1, 0.2, 0.3]))
+        1.0
+        >>> spearman(np.array([1.0, 1.0, 1.0]), np.array([0.1, 0.2, 0.3])) is None
+        True
+    """
+    ranks = [rankdata(np.asarray(values).ravel()) for values in (x, y)]
+    centred = [own - own.mean() for own in ranks]
+    size = np.sqrt((centred[0] ** 2).sum() * (centred[1] ** 2).sum())
+    if len(ranks[0]) < FEWEST or size == 0:
+        return None
+    return float(np.clip(centred[0] @ centred[1] / size, -1, 1))
+
+
+def mean_of(values: Sequence[float | None]) -> float | None:
+    """The mean of the numbers among these, or None if there are none."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+# The pair-deletion curve.
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where a walk has got to: which units are left in either text, and how many are gone from both."""
+
+    left_a: Array
+    left_b: Array
+    gone: int
+
+
+def walk(order: Array, count_a: int, count_b: int) -> list[Step]:
+    """Go through pairs of units, deleting the units of each that are still there, until half of both texts is gone.
+
+    A text never loses more than half of its units (rounded down, but one at least): beyond that an encoder is asked
+    about fragments that no one writes, and a short text would be gone before a long one is touched. So every order
+    deletes the same number of units, and the areas of different orders can be compared.
+
+    Args:
+        order: pairs of units as positions in the flattened matrix, the first to go first.
+        count_a: units of text a. `count_b`: of text b.
+    """
+    left = np.ones(count_a, dtype=bool), np.ones(count_b, dtype=bool)
+    room = [max(1, count_a // 2), max(1, count_b // 2)]
+    steps = [Step(left[0].copy(), left[1].copy(), 0)]
+    for pair in order:
+        fresh = False
+        for side, unit in enumerate(divmod(int(pair), count_b)):
+            if left[side][unit] and room[side]:
+                left[side][unit] = False
+                room[side] -= 1
+                fresh = True
+        if fresh:
+            gone = int((~left[0]).sum() + (~left[1]).sum())
+            steps.append(Step(left[0].copy(), left[1].copy(), gone))
+        if not any(room):
+            break
+    return steps
+
+
+def fall_area(scores: Array, gone: Array) -> float:
+    """The area above a curve of scores, from its beginning: the mean fall of the score over the walk.
+
+    Args:
+        scores: the score after each step, the whole texts' first, (steps,).
+        gone: how many units are gone at each, (steps,).
+
+    Example:
+        >>> import numpy as np
+        >>> fall_area(np.array([1.0, 0.5, 0.0]), np.array([0, 1, 2]))
+        0.5
+    """
+    return float(np.trapezoid(scores[0] - scores, gone / gone[-1]))
+
+
+# Over pairs.
+
+
+def bootstrap(values: Array, seed: int, resamples: int = RESAMPLES) -> tuple[float, float, float]:
+    """The mean and the ends of its 95 % interval, by drawing pairs with replacement.
+
+    Args:
+        values: one number a pair, (pairs,).
+        seed: of the draws.
+        resamples: how many draws.
+
+    Example:
+        >>> import numpy as np
+        >>> bootstrap(np.full(5, 0.25), seed=0)
+        (0.25, 0.25, 0.25)
+    """
+    draws = np.random.default_rng(seed).integers(len(values), size=(resamples, len(values)))
+    low, high = np.percentile(values[draws].mean(1), [2.5, 97.5])
+    return float(values.mean()), float(low), float(high)

@@ -1,0 +1,214 @@
+"""What the judge found: a table with intervals, everything behind it, and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairlens.errors import MissingExtra
+from pairlens.study import files
+from pairlens.study.faithfulness.candidates import Candidate
+from pairlens.study.faithfulness.measures import RESAMPLES, bootstrap
+from pairlens.study.faithfulness.yardstick import AGREEMENT, EXACT
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Record = dict[str, Any]
+MEASURES = {
+    "shapley": "Spearman over pairs of text units (special tokens left out) with Shapley values of real deletions. "
+    "More is better. Sampled Shapley values have a home advantage here: the yardstick is of their kind, and where it "
+    "is sampled it predicts untried subsets with the same kernel.",
+    "leave_one_out": "Spearman over units between their whole effects (sums of rows and columns, and effects) and what "
+    "the score really loses when the unit alone is deleted; the mean of both texts. More is better.",
+    "deletion": "Pair-deletion curve: the strongest pairs' units are deleted first, until half of the units of both "
+    "texts are gone; the mean fall of the score on the way, less that of random orders. More is better.",
+    "deletion_reverse": "The same, less that of the opposite order. More is better.",
+    "sanity": "Spearman between the matrices of the model and of a copy whose layers all have random weights, on the "
+    "checked pairs. Should be near 0; not quite, since the embedding layer stays and equal words stay alike.",
+    "stability": "Spearman over pairs of words before and after a change of wording that leaves the embedding almost "
+    "unchanged, on the checked pairs that have one. More is better.",
+    "gap": "Relative error of the sum: the mean of the two texts' gaps; for rivals |score - sum| / |score|.",
+    "cost": "Forward-pass equivalents per text: floating-point operations of an explanation, divided by those of one "
+    "pass over both texts, on the checked pairs.",
+    "seconds": "Seconds for one pair alone, on the machine that ran this.",
+}
+MAIN = ("shapley", "leave_one_out", "deletion")
+"""The measures that say whether an explanation is true."""
+
+
+class Verdict:
+    """The judge's result.
+
+    Args:
+        records: one for every pair.
+        candidates: what was judged.
+        settings: how.
+
+    Attributes:
+        table: one row a candidate, the best by `shapley` first: every measure with the ends of its 95 % interval.
+        summary: the table and everything behind it, ready for JSON.
+    """
+
+    def __init__(self, records: Sequence[Record], candidates: Sequence[Candidate], settings: Mapping[str, Any]) -> None:
+        self.records = list(records)
+        self.candidates = list(candidates)
+        self.settings = dict(settings)
+
+    @cached_property
+    def judged(self) -> list[Record]:
+        """The records of pairs that could be used."""
+        return [record for record in self.records if "skipped" not in record]
+
+    def values(self, candidate: str, measure: str) -> np.ndarray:
+        """A measure of a candidate on every judged pair, (pairs,); NaN where it says nothing."""
+        found = []
+        for record in self.judged:
+            value = record["candidates"][candidate].get(measure)
+            if measure == "sanity" and value:
+                value = value[max(value, key=int)]  # all layers random
+            found.append(np.nan if value is None or value == {} else value)
+        return np.array(found, dtype=float)
+
+    @cached_property
+    def table(self) -> list[Record]:
+        """One row a candidate, the best by `shapley` first, skipped ones last."""
+        rows = [self._row(candidate) for candidate in self.candidates]
+        return sorted(rows, key=lambda row: -2.0 if row["shapley"] is None else row["shapley"], reverse=True)
+
+    def _row(self, candidate: Candidate) -> Record:
+        own = [record["candidates"][candidate.name] for record in self.judged]
+        reasons = [values["skipped"] for values in own if "skipped" in values]
+        row: Record = {
+            "candidate": candidate.name,
+            "family": candidate.family,
+            "rival": candidate.rival,
+            "pairs": len(own) - len(reasons),
+        }
+        for measure in MEASURES:
+            values = self.values(candidate.name, measure)
+            values = values[~np.isnan(values)]
+            ends = bootstrap(values, self.settings["seed"]) if len(values) else (None, None, None)
+            row |= dict(zip((measure, f"{measure}_low", f"{measure}_high"), ends, strict=True))
+        gaps = self.values(candidate.name, "gap")
+        row["gap_max"] = None if np.isnan(gaps).all() else float(np.nanmax(gaps))
+        row["skipped"] = reasons[0] if reasons else ""
+        return row
+
+    @cached_property
+    def behind(self) -> dict[str, dict[str, Record]]:
+        """For each of the main measures, how far every candidate is behind the first: a paired difference."""
+        found: dict[str, dict[str, Record]] = {}
+        for measure in MAIN:
+            rows = [row for row in self.table if row[measure] is not None]
+            if not rows:
+                continue
+            first = max(rows, key=lambda row: row[measure])["candidate"]
+            found[measure] = {}
+            for row in rows:
+                lead = self.values(first, measure) - self.values(row["candidate"], measure)
+                lead = lead[~np.isnan(lead)]
+                if len(lead):
+                    mean, low, high = bootstrap(lead, self.settings["seed"])
+                    found[measure][row["candidate"]] = {"first": first, "behind": mean, "low": low, "high": high}
+        return found
+
+    @cached_property
+    def summary(self) -> Record:
+        """Everything, ready for JSON."""
+        skipped = [{"pair": r["pair"], "reason": r["skipped"]} for r in self.records if "skipped" in r]
+        cascade = {
+            candidate.name: self._cascade(candidate.name) for candidate in self.candidates if any(self._checked())
+        }
+        return {
+            "study": "faithfulness",
+            "versions": files.versions("captum", "scipy"),
+            "settings": self.settings,
+            "pairs": {
+                "asked": len(self.records),
+                "judged": len(self.judged),
+                "checked": len(self._checked()),
+                "reworded": sum(bool(record.get("reworded")) for record in self._checked()),
+                "skipped": skipped,
+            },
+            "candidates": {candidate.name: candidate.settings() for candidate in self.candidates},
+            "measures": MEASURES,
+            "intervals": f"95 %, percentiles of {RESAMPLES} bootstrap draws of pairs",
+            "yardstick": self._yardstick(),
+            "table": self.table,
+            "behind": self.behind,
+            "sanity": cascade,
+        }
+
+    def _checked(self) -> list[Record]:
+        return [record for record in self.judged if record["check"]]
+
+    def _cascade(self, candidate: str) -> dict[str, float | None]:
+        """Sanity by how many of the last layers are random."""
+        found: dict[str, list[float]] = {}
+        for record in self._checked():
+            for depth, value in record["candidates"][candidate].get("sanity", {}).items():
+                found.setdefault(depth, []).extend([] if value is None else [value])
+        return {depth: float(np.mean(values)) if values else None for depth, values in found.items()}
+
+    def _yardstick(self) -> Record:
+        """How well the yardstick knows itself."""
+        own = [record["yardstick"] for record in self.judged]
+        agreed = [entry["agreement"] for entry in own if not entry["exact"] and entry["agreement"] is not None]
+        known = [r["sampled_yardstick"] for r in self._checked() if r.get("sampled_yardstick") is not None]
+        return {
+            "what": "Shapley values of real deletions (token ids removed, positions closed up, special tokens alone as "
+            "the empty text), projected as reference_terms='project' does. Exact where a text has at most "
+            f"{EXACT} subsets of units; else the mean of two runs as pairlens.Shapley has them, with different "
+            f"seeds, which go on until the two agree with Spearman {AGREEMENT}.",
+            "exact": sum(entry["exact"] for entry in own),
+            "sampled": len(own) - sum(entry["exact"] for entry in own),
+            "agreement_mean": float(np.mean(agreed)) if agreed else None,
+            "agreement_min": min(agreed) if agreed else None,
+            "below": sum(value < AGREEMENT for value in agreed),
+            "passes_mean": float(np.mean([e["passes"] for e in own if not e["exact"]])) if agreed else None,
+            "sampled_against_exact": float(np.mean(known)) if known else None,
+            "sampled_against_exact_pairs": len(known),
+        }
+
+    # Out.
+
+    def plot(self) -> Figure:
+        """Faithfulness against cost with the Pareto front, and the other two measures beside it."""
+        from pairlens.study.faithfulness.picture import draw
+
+        return draw(self.table, self.settings["model"], len(self.judged))
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtra("pandas", "study") from error
+        return pd.DataFrame(self.table)
+
+    def raw(self) -> list[Record]:
+        """One row for every pair and candidate, with the values behind the table."""
+        rows = []
+        for record in self.judged:
+            pair = {name: record[name] for name in ("pair", "a", "b", "score")}
+            pair |= {"units_a": record["units"][0], "units_b": record["units"][1]}
+            pair |= {f"yardstick_{name}": value for name, value in record["yardstick"].items()}
+            for name, values in record["candidates"].items():
+                sanity = {f"sanity_{depth}": value for depth, value in values.get("sanity", {}).items()}
+                plain = {key: value for key, value in values.items() if key != "sanity"}
+                rows.append({**pair, "candidate": name, **plain, **sanity})
+        return rows
+
+    def save(self, folder: Path) -> list[Path]:
+        """Write summary.json, table.csv, pairs.parquet, pareto.png and pareto.svg into a folder that exists."""
+        return [
+            files.write_summary(folder, self.summary),
+            files.write_table(folder, self.table),
+            files.write_raw(folder, "pairs", self.raw()),
+            *files.write_picture(folder, "pareto", self.plot()),
+        ]
