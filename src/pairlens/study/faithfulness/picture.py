@@ -55,7 +55,8 @@ def draw(rows: Sequence[Row], model: str, pairs: int) -> Figure:
     _bars(middle, shown, "leave_one_out", "agreement with leaving\none unit out (Spearman)", names=True)
     _bars(right, shown, "deletion", "area of the score's fall,\nmore than at random", names=False)
     _against_cost(left, costed)
-    figure.suptitle(f"Which explanation is true? {model}, {pairs} pairs, 95 % intervals", fontsize=SIZE + 3, color=INK)
+    name = model.rstrip("/").rsplit("/", 1)[-1]
+    figure.suptitle(f"Which explanation is true? {name}, {pairs} pairs, 95 % intervals", fontsize=SIZE + 3, color=INK)
     if costed:
         figure.draw_without_rendering()  # places the axes
         figure.set_layout_engine("none")
