@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from pairlens import InputError, Lens, ModelError, NumericalError, Occlusion, Shapley
 
@@ -79,6 +80,44 @@ def test_what_is_cut_and_what_is_left():
     assert {'said: "Go  home!"', 'He: "Go  home!"', 'He said "Go  home!"', 'He said: "Go!"'} <= set(seen)
 
 
+def test_no_two_words_are_glued_together():
+    asked: list[str] = []
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        asked.extend(texts)
+        return [[float(len(text)), 1.0] for text in texts]
+
+    for method in ("shapley", "occlusion"):
+        Lens.from_function(embed).explain('He paid ($5) for "it" all.', "東京", method=method)
+    words = {word.strip('($)".') for text in asked for word in text.split()}
+    assert words <= {"", "He", "paid", "5", "for", "it", "all", "東京", "東", "京"}
+    assert {'He paid $5) for "it" all.', 'He paid ($5) for it" all.', 'He paid ($5) for "it".'} <= set(asked)
+
+
+@pytest.mark.parametrize(
+    "embed",
+    [
+        lambda texts: torch.ones(len(texts), 2, dtype=torch.bfloat16),
+        lambda texts: [torch.ones(2, requires_grad=True) for _ in texts],
+        lambda texts: tuple(np.ones(2, dtype=np.float16) for _ in texts),
+    ],
+)
+def test_whatever_holds_numbers_will_do(embed):
+    e = Lens.from_function(embed).explain("red car", "auto", method="occlusion")
+    assert e.score == pytest.approx(1.0)
+
+
+def test_a_function_that_refuses_nothing_gets_a_hint():
+    def embed(texts: list[str]) -> list[list[float]]:
+        if "" in texts:
+            raise ValueError("empty input")
+        return [[1.0, 2.0] for _ in texts]
+
+    with pytest.raises(ValueError, match="empty input") as caught:
+        Lens.from_function(embed).explain("red car", "auto")
+    assert "empty=" in caught.value.__notes__[0]
+
+
 def test_spans_and_what_no_span_holds():
     e = Lens.from_function(bag, measure="dot").explain("red fast car", "red car", level=([(0, 3)], "word"))
     assert [unit.kind for unit in e.units_a] == ["text", "rest"]
@@ -90,6 +129,7 @@ def test_spans_and_what_no_span_holds():
     [
         ({"level": "token"}, InputError, "black box"),
         ({"level": ("token", "word")}, InputError, "black box"),
+        ({"level": ["token", "word"]}, InputError, "black box"),
         ({"method": "fade"}, ModelError, "'shapley' or 'occlusion'"),
         ({"layer": 2}, ModelError, "'shapley' or 'occlusion'"),
         ({"roles": ("query", None)}, InputError, "roles"),
@@ -105,6 +145,8 @@ def test_what_a_black_box_cannot_do(options, error, message):
     [
         (lambda texts: [1.0] * len(texts), ModelError, "one vector a text"),
         (lambda texts: [[1.0, 2.0]], ModelError, "shape"),
+        (lambda texts: [[] for _ in texts], ModelError, "one vector a text"),
+        (lambda texts: [[1j, 1.0] for _ in texts], ModelError, "complex"),
         (lambda texts: "no", ModelError, "no array of numbers"),
         (lambda texts: [[np.nan if not text else 1.0] for text in texts], NumericalError, "empty='.'"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -85,14 +84,21 @@ class BlackBox:
         return np.array([self._known[text] for text in texts])
 
     def _ask(self, texts: list[str]) -> Array:
-        found = self._embed(texts)
-        if hasattr(found, "detach"):
-            found = found.detach().cpu()
         try:
-            vectors = np.asarray(found, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+            found = self._embed(list(texts))
+        except Exception as error:
+            if self._empty in texts:
+                error.add_note(f"pairlens asked for {self._empty!r}, where nothing is left: empty= sets another text.")
+            raise
+        try:
+            vectors = np.asarray(_plain(found))
+            if np.iscomplexobj(vectors):
+                raise TypeError("complex numbers")
+            vectors = vectors.astype(np.float64)
+        except (TypeError, ValueError, RuntimeError) as error:
             raise ModelError(f"{self.name} returned something that is no array of numbers: {error}.") from error
-        if vectors.ndim != 2 or len(vectors) != len(texts) or vectors.shape[1] != (self._dim or vectors.shape[1]):
+        expected = self._dim or max(1, vectors.shape[-1] if vectors.ndim else 1)
+        if vectors.ndim != 2 or vectors.shape != (len(texts), expected):
             dim = "dim" if self._dim is None else self._dim
             raise ModelError(
                 f"{self.name} returned an array of shape {vectors.shape} for {len(texts)} texts; expected "
@@ -105,6 +111,13 @@ class BlackBox:
             hint = " Give from_function another text for nothing, such as empty='.'." if text == self._empty else ""
             raise NumericalError(f"{self.name} returned NaN or infinite numbers for the text {text!r:.60}.{hint}")
         return vectors
+
+
+def _plain(found: Any) -> Any:
+    """Tensors as numbers that NumPy takes."""
+    if hasattr(found, "detach"):
+        return found.detach().cpu().double().numpy()
+    return [_plain(one) for one in found] if isinstance(found, list | tuple) else found
 
 
 class _CharacterGames:
@@ -136,9 +149,13 @@ class _CharacterGames:
             return text.text
         if not stay.any():
             return self._box._empty
-        start, parts = 0, []
+        parts, gap, end = [], "", 0
         for word, kept in zip(text.units, stay, strict=True):
+            before = text.text[end : word.start]
+            gap, end = before or gap, word.end
             if kept:
-                parts.append(text.text[start : word.end])
-            start = word.end
-        return re.sub(r"^\s+", "", "".join(parts))
+                # White space goes with what follows it. If that is deleted, it still keeps words from being glued.
+                glued = any(char.isalnum() for char in word.text)
+                parts += [(gap if glued else before) if parts else "", word.text]
+                gap = ""
+        return "".join(parts)

@@ -17,7 +17,7 @@ def allot(n: int, pairs: int) -> dict[int, int]:
 
     Example:
         >>> allot(6, 20)
-        {1: 6, 2: 9, 3: 5}
+        {1: 6, 2: 10, 3: 4}
     """
     room = {size: math.comb(n, size) // (2 if 2 * size == n else 1) for size in range(1, n // 2 + 1)}
     share = {size: 1 if 2 * size == n else 2 for size in room}

@@ -105,7 +105,8 @@ class Explanation:
     def at(self, level: Level | tuple[Level, Level]) -> Explanation:
         """The same explanation at a coarser level ("word", "sentence", spans): entries that belong together add up.
 
-        A pair of levels treats the two texts differently: `at(("word", "sentence"))`.
+        A pair of levels treats the two texts differently: `at(("word", "sentence"))`. Errors add up to a bound; for the
+        standard error of a sum, regroup the two `Contributions` and compare them.
         """
         level_a, level_b = both_levels(level)
         old_a, old_b = both_levels(self.settings.get("level", "token"))

@@ -341,7 +341,7 @@ class Lens:
         finest = "word" if isinstance(self._encoder, BlackBox) else "token"
         if level is None:
             return finest
-        if finest == "word" and (level == "token" or (isinstance(level, tuple) and "token" in level)):
+        if finest == "word" and "token" in both_levels(level):
             raise InputError(f"{self.name} is a black box, whose tokens nobody knows: level is 'word' or 'sentence'.")
         return level
 
@@ -354,11 +354,13 @@ def _method(
         if not isinstance(method, IntegratedJacobian | Fade | Shapley | Occlusion):
             raise InputError(f"method is one of {', '.join(METHODS)} or an object of one, not {method!r}.")
         for name, given in (("layer", layer), ("reference", reference)):
-            if given is not None:
+            if given is not None and isinstance(method, IntegratedJacobian):
                 raise InputError(
                     f"{name}={given!r} beside a method object says the same thing twice: give it to the object, "
                     f"IntegratedJacobian({name}={given!r})."
                 )
+            if given is not None:
+                raise InputError(f"method={method!r} has no {name}; {name}={given!r} is for integrated-jacobian.")
         return method
     if choose("method", method, METHODS) in OTHERS:
         for name, given in (("layer", layer), ("reference", reference)):

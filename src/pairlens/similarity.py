@@ -54,7 +54,7 @@ def explain(a: Contributions, b: Contributions, *, reference_terms: str, measure
         base -= float(side_a.reference @ side_b.reference)
     values_a, values_b = _attributed(side_a, side_b, reference_terms)
     matrix = values_a @ values_b.T
-    entry_error = _entry_error(side_a, side_b, values_a, values_b, reference_terms, same=a.values is b.values)
+    entry_error = _entry_error(side_a, side_b, values_a, values_b, reference_terms, same=_same_noise(a, b))
     if abs(base) > abs(score) / 2 and reference_terms == "project":
         warnings.warn(
             f"the references' share, base = {base:.3f}, is more than half of the score, {score:.3f}: the matrix says "
@@ -121,6 +121,12 @@ def _attributed(a: _Side, b: _Side, reference_terms: str) -> tuple[Array, Array]
     return a.values - (a.values @ plane) @ plane.T, b.values - (b.values @ plane) @ plane.T
 
 
+def _same_noise(a: Contributions, b: Contributions) -> bool:
+    """Whether two contributions come from one sampling of one text, at whatever levels."""
+    one, other = a.noise_residuals, b.noise_residuals
+    return one is not None and other is not None and np.may_share_memory(one, other)
+
+
 def _entry_error(a: _Side, b: _Side, values_a: Array, values_b: Array, reference_terms: str, *, same: bool) -> Array:
     """How far off each entry may be: a bound from the rows' own errors or, where texts were sampled, a standard error.
 
@@ -145,7 +151,7 @@ def _entry_error(a: _Side, b: _Side, values_a: Array, values_b: Array, reference
     variance = (weights_a**2).T @ along_b**2 + (along_a**2).T @ weights_b**2
     variance += (weights_a**2).T @ products**2 @ weights_b**2
     if same:
-        variance += 2 * (weights_a * along_b).T @ (weights_b * along_a)
+        variance += 2 * (weights_a * along_a).T @ (weights_b * along_b)
     bound_a = np.outer(a.error, sizes_b) if a.noise is None else 0.0
     bound_b = np.outer(sizes_a, b.error) if b.noise is None else 0.0
     return np.sqrt(np.maximum(variance, 0.0)) + bound_a + bound_b

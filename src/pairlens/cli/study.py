@@ -117,6 +117,7 @@ def _judge(
         "data": source.fingerprint(),
         "columns": source.columns and list(source.columns),
         "model": model or DEFAULT_MODEL,
+        "fingerprint": lens._encoder.fingerprint,
         **asked,
     }
     folder = files.open_folder(out, "faithfulness")
@@ -127,7 +128,8 @@ def _judge(
         try:
             verdict = judge(lens, pairs, candidates, settings=settings, journal=journal)
         except KeyboardInterrupt as error:
-            tell(f"interrupted; {journal.path} has what is done so far. Give the same command again to go on.")
+            done = sum(1 for _ in journal.records())
+            tell(f"interrupted after {done} of {len(pairs)} pairs. Give the same command again to go on.")
             raise typer.Exit(130) from error
     if not verdict.judged:
         raise InputError(f"none of the {len(pairs)} pairs could be judged: {verdict.records[0]['skipped']}.")
@@ -139,9 +141,12 @@ def _draw(source: Source, limit: int, seed: int) -> list[tuple[str, str]]:
     """Pairs drawn at random: with a larger limit the same ones, and more."""
     import numpy as np
 
-    usable = [(row.a, row.b) for row in source.rows() if not row.reason]
+    rows = list(source.rows())
+    usable = [(row.a, row.b) for row in rows if not row.reason]
     if not usable:
         raise InputError(f"{source.path} holds no pairs that can be used.")
+    if len(usable) < len(rows):
+        tell(f"{len(rows) - len(usable)} of {len(rows)} rows hold no pair that can be used, and are left out")
     order = np.random.default_rng(seed).permutation(len(usable))[:limit]
     return [usable[place] for place in order]
 

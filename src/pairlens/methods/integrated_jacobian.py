@@ -60,19 +60,7 @@ class IntegratedJacobian:
         space: str,
         rule: Rule,
     ) -> list[tuple[Integral, Array]]:
-        """Contributions of groups of tokens, for texts of one length and role.
-
-        Args:
-            encoder: the model.
-            texts: the texts.
-            labels: for every token of every text, the group it belongs to.
-            counts: how many groups every text has, those without a token among them.
-            space: the embedding to take apart.
-            rule: the rule of integration.
-
-        Returns:
-            One integral a text, with the model's own output for it.
-        """
+        """Contributions of groups of tokens, for texts of one length and role; see `Method`."""
         if encoder.route(texts[0].role).static:
             return decompose_static(encoder, texts, labels, counts, self.reference)
         with encoder.running():

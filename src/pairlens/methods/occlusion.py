@@ -22,7 +22,7 @@ class Occlusion:
 
     def describe(self, encoder: Any, role: str | None) -> dict[str, Any]:
         """What of this method belongs into a result's settings."""
-        return {"layer": None, "reference": "empty"}
+        return {"layer": None, "reference": "empty", "rule": None}
 
     def decompose(
         self,

@@ -31,13 +31,13 @@ MOST_PASSES = 8192
 
 @dataclass(frozen=True)
 class Shapley:
-    """Shapley values of deletions: complete, unbiased to within their standard error, exact for short texts.
+    """Shapley values of deletions: complete, exact for short texts, else with standard errors.
 
     Attributes:
         permutations: spend the forward passes of so many permutations, that is n for each; excludes `passes`.
         seed: which subsets are tried.
-        passes: forward passes a text, by default 8 a unit, 160 to 400 in all; a text with fewer subsets than that is
-            solved exactly.
+        passes: forward passes a text, at least 4; by default 8 a unit, 160 to 400 in all. A text with fewer subsets
+            than that is solved exactly.
         error: go on until no unit's standard error, relative to the norm of what is explained, is above this.
     """
 
@@ -50,9 +50,9 @@ class Shapley:
     def __post_init__(self) -> None:
         if self.permutations is not None and self.passes is not None:
             raise InputError("permutations and passes say the same thing twice: give one of them.")
-        for name in ("permutations", "passes"):
+        for name, fewest in (("permutations", 1), ("passes", 4)):
             if getattr(self, name) is not None:
-                whole(f"Shapley's {name}", getattr(self, name), 1)
+                whole(f"Shapley's {name}", getattr(self, name), fewest)
         whole("Shapley's seed", self.seed, 0)
         error = self.error
         if error is not None and (isinstance(error, bool) or not isinstance(error, int | float) or not 0 < error < 1):
@@ -60,7 +60,9 @@ class Shapley:
 
     def describe(self, encoder: Any, role: str | None) -> dict[str, Any]:
         """What of this method belongs into a result's settings."""
-        return {"layer": None, "reference": "empty", "seed": self.seed}
+        asked = {"permutations": self.permutations, "passes": self.passes, "error": self.error}
+        given = {name: value for name, value in asked.items() if value is not None}
+        return {"layer": None, "reference": "empty", "rule": None, **given, "seed": self.seed}
 
     def decompose(
         self,
