@@ -57,7 +57,8 @@ def kriged(coalitions: Array, values: Array) -> Integral:
     one, other = (_predict(coalitions[half], values[half]) for half in _halves(coalitions))
     claimed = float(_rows(one).sum() + _rows(other).sum())
     found = float(((one[0] - other[0]) ** 2).sum())
-    if claimed > 0:
+    if 0 < found < claimed:
+        # Halves know less than half, so that they differ by more says little. By less: the kernel is too rough.
         weights = weights * math.sqrt(found / claimed)
     return _integral(shares, coalitions, values, (weights, residuals))
 
