@@ -152,7 +152,7 @@ class Workshop:
 
 
 def default_method(encoder: Encoder | BlackBox, role: str | None) -> Method:
-    """The method that the judge puts first (docs/faithfulness.md); static embeddings are their own decomposition."""
+    """The method closest to real deletions (docs/faithfulness.md); static embeddings are their own decomposition."""
     static = isinstance(encoder, Encoder) and encoder.route(role).static
     return IntegratedJacobian() if static else Shapley()
 
