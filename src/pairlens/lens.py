@@ -137,9 +137,9 @@ class Lens:
             a: one text.
             b: the other.
             method: "shapley", "fade", "integrated-jacobian", "occlusion", "output", or an object such as
-                `Shapley(passes=500)` or `IntegratedJacobian(layer=3)`. By default "shapley", which agrees best with real
-                deletions (`pairlens study faithfulness`); "integrated-jacobian" where a layer, reference or rule is
-                given; static embeddings need no method.
+                `Shapley(passes=500)` or `IntegratedJacobian(layer=3)`. By default "shapley", which agrees best with
+                real deletions (`pairlens study faithfulness`); "integrated-jacobian" where a layer, reference or rule
+                is given; static embeddings need no method.
             layer: 0 to L, for integrated-jacobian; negative ones count from the end. Not beside a method object.
             reference: "padding" (default), "mask" or "zero", likewise.
             reference_terms: "project" (default), "shift" (default for adjusted models), "keep" or "ignore".
