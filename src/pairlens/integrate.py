@@ -19,6 +19,8 @@ import torch
 from torch import Tensor
 from torch.func import jvp, vjp, vmap
 
+from pairlens import progress
+from pairlens.architectures import differentiable
 from pairlens.errors import InputError, NotConverged, NumericalError
 from pairlens.quadrature import Adaptive, Ask, Plan, Rule, Table, plan
 from pairlens.shapes import Array, Embeddings, Points, Rows, Values
@@ -106,7 +108,9 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
         NumericalError: e is not finite.
     """
     count = len(problems.x)
-    ends = _evaluate(problems, [(i, Ask(np.array([0.0, 1.0]))) for i in range(count)])
+    reached = 0.02
+    with progress.share(0, reached):
+        ends = _evaluate(problems, [(i, Ask(np.array([0.0, 1.0]))) for i in range(count)])
     for reference, embedding in ends:
         _check_ends(reference, embedding)
     # Without a group nothing moves, and ends that differ do so by a rounding error.
@@ -120,7 +124,12 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
     plans: dict[int, Plan] = {i: plan(rule, problems.noise) for i in moving}
     questions: dict[int, Ask | Table] = {i: next(plans[i]) for i in moving}
     while questions:
-        answers = _answer(problems, questions, ends, solved)
+        # How many rounds there will be, nobody knows; those of tables alone are most of the work.
+        left = 0.85 if any(isinstance(question, Ask) for question in questions.values()) else 0.05
+        until = 1 - (1 - reached) * left
+        with progress.share(reached, until):
+            answers = _answer(problems, questions, ends, solved)
+        reached = until
         questions = {}
         for i, answer in answers.items():
             try:
@@ -168,11 +177,16 @@ def _answer(
     asked = [(i, question) for i, question in questions.items() if isinstance(question, Ask)]
     for slope in (False, True):
         batch = [(i, question) for i, question in asked if question.slope is slope]
-        found = (_slopes if slope else _evaluate)(problems, batch) if batch else []
+        if not batch:
+            continue
+        with progress.share(0.1 * slope, 0.1 + 0.2 * slope):
+            found = (_slopes if slope else _evaluate)(problems, batch)
         answers.update({i: values for (i, _), values in zip(batch, found, strict=True)})
     tables = [(i, question) for i, question in questions.items() if isinstance(question, Table)]
     if tables:
-        for (i, table), (values, doubt) in zip(tables, _contributions(problems, tables, ends[0].shape[1]), strict=True):
+        with progress.share(0.3 if asked else 0.0, 1):
+            solutions = _contributions(problems, tables, ends[0].shape[1])
+        for (i, table), (values, doubt) in zip(tables, solutions, strict=True):
             integral = _measure(values, doubt, *ends[i], nodes=len(table))
             if solved[i].nodes == 0 or integral.gap < solved[i].gap:
                 solved[i] = integral
@@ -208,10 +222,11 @@ def _gather(asked: Sequence[tuple[int, Ask | Table]], device: torch.device) -> t
 def _evaluate(problems: Problems, asked: Sequence[tuple[int, Ask]]) -> list[Array]:
     """Values of e at the points asked for: one (points, dim) array a question."""
     rows, alphas, spans = _gather(asked, problems.x.device)
-    found = [
-        problems.function(problems.points(rows[part], alphas[part]), rows[part]).double().cpu()
-        for part in problems.chunks(len(alphas), tangents=0)
-    ]
+    found, steps = [], progress.Steps(len(alphas))
+    for part in problems.chunks(len(alphas), tangents=0):
+        with differentiable():
+            found.append(problems.function(problems.points(rows[part], alphas[part]), rows[part]).double().cpu())
+        steps.advance(part.stop - part.start)
     values = torch.cat(found).numpy()
     return [values[span] for span in spans]
 
@@ -219,12 +234,14 @@ def _evaluate(problems: Problems, asked: Sequence[tuple[int, Ask]]) -> list[Arra
 def _slopes(problems: Problems, asked: Sequence[tuple[int, Ask]]) -> list[Array]:
     """The derivative of e along the whole path, with the one tangent that is the sum of all groups'."""
     rows, alphas, spans = _gather(asked, problems.x.device)
-    found = []
+    found, steps = [], progress.Steps(len(alphas))
     for part in problems.chunks(len(alphas), tangents=1):
         r = rows[part]
-        direction = problems.x[r] - problems.r[r]
-        slope = jvp(lambda h, r=r: problems.function(h, r), (problems.points(r, alphas[part]),), (direction,))[1]
-        found.append(slope.double().cpu())
+        with differentiable():
+            direction = problems.x[r] - problems.r[r]
+            slope = jvp(lambda h, r=r: problems.function(h, r), (problems.points(r, alphas[part]),), (direction,))[1]
+            found.append(slope.double().cpu())
+        steps.advance(part.stop - part.start)
     values = torch.cat(found).numpy()
     return [values[span] for span in spans]
 
@@ -241,7 +258,8 @@ def _contributions(problems: Problems, tables: Sequence[tuple[int, Table]], dim:
     push = _forward if groups <= dim else _reverse
     tangents = min(groups, dim)
     for part in problems.chunks(len(alphas), tangents):
-        derivative = push(problems, rows[part], alphas[part], groups).double().cpu()  # (nodes, groups, dim)
+        with progress.share(part.start / len(alphas), part.stop / len(alphas)):
+            derivative = push(problems, rows[part], alphas[part], groups).double().cpu()  # (nodes, groups, dim)
         for total, factor in zip(sums, (weights, doubts), strict=True):
             total.index_add_(0, owner[part], factor[part, None, None] * derivative)
     values, doubt = sums.numpy()
@@ -250,8 +268,9 @@ def _contributions(problems: Problems, tables: Sequence[tuple[int, Table]], dim:
 
 def _forward(problems: Problems, rows: Tensor, alphas: Array, groups: int) -> Tensor:
     """Directional derivatives at points of the paths, one tangent per group, (nodes, groups, dim)."""
-    points = problems.points(rows, alphas)
-    direction = problems.x[rows] - problems.r[rows]
+    with differentiable():
+        points = problems.points(rows, alphas)
+        direction = problems.x[rows] - problems.r[rows]
     labels = problems.labels[rows]
     size = max(1, problems.budget // (problems.cost * len(rows)) - 1)
 
@@ -259,19 +278,18 @@ def _forward(problems: Problems, rows: Tensor, alphas: Array, groups: int) -> Te
         tangent = torch.where(labels == group, direction, 0)
         return jvp(lambda h: problems.function(h, rows), (points,), (tangent,))[1]
 
-    indices = torch.arange(groups, device=points.device)
-    parts = [vmap(push, out_dims=1)(indices[start : start + size]) for start in range(0, groups, size)]
-    return torch.cat(parts, dim=1)
+    return _mapped(push, torch.arange(groups, device=points.device), size, axis=1)
 
 
 def _reverse(problems: Problems, rows: Tensor, alphas: Array, groups: int) -> Tensor:
     """The same from one cotangent per output dimension, (nodes, groups, dim)."""
-    points = problems.points(rows, alphas)
-    direction = problems.x[rows] - problems.r[rows]
+    with differentiable():
+        points = problems.points(rows, alphas)
+        direction = problems.x[rows] - problems.r[rows]
+        with torch.enable_grad():
+            output, pull = vjp(lambda h: problems.function(h, rows), points)[:2]
     labels = problems.labels[rows]
     spread = tuple(d for d in range(1, direction.ndim) if labels.shape[d] == 1 and direction.shape[d] > 1)
-    with torch.enable_grad():
-        output, pull = vjp(lambda h: problems.function(h, rows), points)[:2]
     nodes, dim = output.shape
     index = labels.expand([direction.shape[d] if d not in spread else 1 for d in range(direction.ndim)]).flatten(1)
     asked = index >= 0
@@ -286,8 +304,18 @@ def _reverse(problems: Problems, rows: Tensor, alphas: Array, groups: int) -> Te
 
     size = max(1, problems.budget // (problems.cost * len(rows)) - 1)
     basis = torch.eye(dim, dtype=points.dtype, device=points.device)[:, None].expand(dim, nodes, dim)
-    parts = [vmap(push, out_dims=2)(basis[start : start + size]) for start in range(0, dim, size)]
-    return torch.cat(parts, dim=2)
+    return _mapped(push, basis, size, axis=2)
+
+
+def _mapped(push: Callable[[Tensor], Tensor], items: Tensor, size: int, axis: int) -> Tensor:
+    """`push` of all items, so many at a time, side by side along an axis of the result."""
+    found, steps = [], progress.Steps(len(items))
+    for part in items.split(size):
+        # Whoever watches may take long to answer: nothing is held meanwhile that another thread waits for.
+        with differentiable():
+            found.append(vmap(push, out_dims=axis)(part))
+        steps.advance(len(part))
+    return torch.cat(found, dim=axis)
 
 
 def check_groups(groups: Tensor, shape: torch.Size) -> tuple[Tensor, int]:

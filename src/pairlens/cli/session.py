@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,10 +12,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from pairlens.errors import InputError, PairlensError, ReferenceWarning, TruncationWarning
+from pairlens.errors import FontWarning, InputError, PairlensError, ReferenceWarning, TruncationWarning
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+PATIENCE = 1.0
+"""Seconds after which a person wants to know how long it will take."""
 
 
 @contextmanager
@@ -27,7 +31,7 @@ def session() -> Iterator[None]:
     with warnings.catch_warnings():
         if not sys.warnoptions:
             warnings.simplefilter("ignore")  # other packages' warnings are for programmers
-        for category in (TruncationWarning, ReferenceWarning):
+        for category in (TruncationWarning, ReferenceWarning, FontWarning):
             warnings.simplefilter("always", category)
         warnings.showwarning = lambda message, *_: tell(str(message), "warning: ", "yellow")
         try:
@@ -69,3 +73,29 @@ def busy(message: str) -> Iterator[None]:
             yield
     else:
         yield
+
+
+@contextmanager
+def measured(message: str) -> Iterator[None]:
+    """Likewise, and if it takes longer than a second, how far it is."""
+    console = messages()
+    if not console.is_terminal:
+        yield
+        return
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    from pairlens import progress
+
+    start = time.monotonic()
+    with console.status(message) as status:
+
+        def show(done: float) -> None:
+            if time.monotonic() - start < PATIENCE:
+                return
+            line = Table.grid(padding=(0, 1))
+            line.add_row(message, ProgressBar(1, done, width=30), f"{done:.0%}")
+            status.update(line)
+
+        with progress.watch(show):
+            yield

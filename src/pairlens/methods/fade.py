@@ -93,8 +93,8 @@ class Fade:
                 for row, own in zip(labels, active, strict=True)
             ]
             groups = tuple(map(len, active))
-            cost = encoder.cost(x.shape[1], role)
-            problems = Problems(function, x, r, torch.tensor(compact, device=x.device), groups, cost)
+            cost, budget = encoder.cost(x.shape[1], role), encoder.budget(x.shape[1], role)
+            problems = Problems(function, x, r, torch.tensor(compact, device=x.device), groups, cost, budget)
             integrals = _integrate(problems, heads, rule)
             if encoder.adjusted:
                 integrals = [_from_zero(integral) for integral in integrals]
@@ -150,8 +150,7 @@ def _mean(integrals: Sequence[Integral]) -> Integral:
 def _integrate(problems: Problems, heads: Heads, rule: Rule) -> list[Integral]:
     """Solve the problems, and see that they are about the model's own embeddings."""
     try:
-        with differentiable():
-            integrals = integrate(problems, rule)
+        integrals = integrate(problems, rule)
     except NotConverged as error:
         text = heads.texts[error.index].text
         raise NotConverged(f"in {text!r:.60} {error}", gap=error.gap, tol=error.tol) from None

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pairlens.architectures import differentiable
 from pairlens.encoder import Encoder, Heads
 from pairlens.errors import ModelError, NotConverged, choose, whole
 from pairlens.integrate import Integral, Problems, integrate, spread
@@ -104,11 +103,11 @@ class IntegratedJacobian:
     def _integrate(
         self, encoder: Encoder, heads: Heads, labels: Tensor, groups: tuple[int, ...], rule: Rule
     ) -> list[Integral]:
-        cost = encoder.cost(heads.x.shape[1], heads.texts[0].role)
-        problems = Problems(encoder.tail(heads), heads.x, heads.r, labels, groups, cost)
+        size = heads.x.shape[1], heads.texts[0].role
+        cost, budget = encoder.cost(*size), encoder.budget(*size)
+        problems = Problems(encoder.tail(heads), heads.x, heads.r, labels, groups, cost, budget)
         try:
-            with differentiable():
-                integrals = integrate(problems, rule)
+            integrals = integrate(problems, rule)
         except NotConverged as error:
             text = heads.texts[error.index].text
             raise NotConverged(f"in {text!r:.60} {error}", gap=error.gap, tol=error.tol) from None

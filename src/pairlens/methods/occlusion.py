@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pairlens import progress
 from pairlens.integrate import Integral
 from pairlens.quadrature import Rule
 from pairlens.reading import Text
@@ -41,7 +42,9 @@ class Occlusion:
             for n in map(len, games.players)
         ]
         found = []
-        for embeddings, players, count in zip(games.values(asked), games.players, counts, strict=True):
+        with progress.share(0, 0.9):
+            played = games.values(asked)
+        for embeddings, players, count in zip(played, games.players, counts, strict=True):
             reference, embedding, without = embeddings[0], embeddings[1], embeddings[2:]
             values = np.zeros((count, embeddings.shape[1]))
             values[players] = embedding - without
@@ -49,4 +52,6 @@ class Occlusion:
             size = float(np.linalg.norm(total))
             gap = float(np.linalg.norm(values.sum(0) - total)) / size if size else 0.0
             found.append(Integral(values, np.zeros(count), reference, embedding, gap=gap, nodes=len(embeddings)))
-        return list(zip(found, encoder.outputs(texts), strict=True))
+        with progress.share(0.9, 1):
+            outputs = encoder.outputs(texts)
+        return list(zip(found, outputs, strict=True))
