@@ -260,7 +260,8 @@ def test_texts_of_one_length_go_together():
     encoder, rule = encoder_of("bert"), Adaptive(1e-3)
     plain = encoder.read(A)
     special = tuple(replace(unit, kind="special") if i == 3 else unit for i, unit in enumerate(plain.units))
-    texts = [plain, replace(plain, units=special), encoder.read(A.replace("here", "This"))]
+    kept = tuple(unit.kind == "special" for unit in special)
+    texts = [plain, replace(plain, units=special, kept=kept), encoder.read(A.replace("here", "This"))]
     labels = [list(range(len(plain.tokens)))] * 3
     counts = [len(plain.tokens)] * 3
     assert texts[0].kept != texts[1].kept

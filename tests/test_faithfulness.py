@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 import zoo
 from pairlens import InputError, Lens, ModelError
 from pairlens.cli import app
-from pairlens.cli.journal import Journal
 from pairlens.explanation import Explanation
+from pairlens.journal import Journal
 from pairlens.storage import require_pyarrow
 from pairlens.study.faithfulness import Candidate, Settings, Verdict, court, judge, line_up, measures, yardstick
 from pairlens.study.faithfulness.cost import count
@@ -549,15 +549,15 @@ def test_the_command_from_end_to_end_and_again(invoke, tmp_path, monkeypatch):
 
 
 def test_a_larger_limit_has_the_same_pairs_first(tmp_path):
-    from pairlens.cli.pairs import Source
-    from pairlens.cli.study import _draw
+    from pairlens.cli.studies import draw
+    from pairlens.tables import Source
 
     path = tmp_path / "many.csv"
     path.write_text("".join(f"text {i},other {i}\n" for i in range(50)))
-    few, many = (_draw(Source(path), limit, 0) for limit in (5, 20))
+    few, many = (draw(Source(path), limit, 0) for limit in (5, 20))
     assert many[:5] == few
     assert len(set(many)) == 20
-    assert _draw(Source(path), 5, 1) != few
+    assert draw(Source(path), 5, 1) != few
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def random_game(n: int, dim: int, seed: int):
 
 
 def sample(n: int, passes: int, seed: int) -> np.ndarray:
-    return shapley._Study(n, seed).grow(passes)
+    return shapley._Study(n, 1.0, seed).grow(passes)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
@@ -69,23 +69,70 @@ def test_all_subsets_give_the_average_over_all_orders(n):
     assert found.noise is None
 
 
-def test_the_closed_form_of_a_predictions_shapley_values():
+def by_sizes(coalitions, values, near, *, complete=True):
+    """What a player adds, by the chance of a set of others: of its size Beta(near, 1), among equal sizes the same."""
+    n = coalitions.shape[1]
+    places = {row.tobytes(): place for place, row in enumerate(coalitions)}
+    beta = lambda x, y: math.gamma(x) * math.gamma(y) / math.gamma(x + y)  # noqa: E731
+    shares = np.zeros((n, values.shape[1]))
+    for place, player in itertools.product(range(len(coalitions)), range(n)):
+        joined = coalitions[place].copy()
+        if not joined[player]:
+            size = int(joined.sum())
+            joined[player] = True
+            chance = beta(size + near, n - size) / beta(near, 1)
+            shares[player] += chance * (values[places[joined.tobytes()]] - values[place])
+    if not complete:
+        return shares
+    total = values[coalitions.all(1)][0] - values[~coalitions.any(1)][0]
+    large = np.linalg.norm(shares, axis=1, keepdims=True)
+    return shares + large / large.sum() * (total - shares.sum(0))
+
+
+@pytest.mark.parametrize("near", [1, 1.5, 3])
+def test_sets_near_the_whole_count_as_often_as_near_says(near):
+    coalitions, values = subsets(5), np.random.default_rng(0).normal(size=(32, 3))
+    np.testing.assert_allclose(exact(coalitions, values, near).values, by_sizes(coalitions, values, near), atol=1e-12)
+
+
+def test_a_unit_that_never_changes_anything_has_no_share():
+    coalitions = subsets(4)
+    values = np.random.default_rng(0).normal(size=(16, 3))[coalitions @ np.array([1, 2, 4, 0])]
+    for near in (1.0, 1.5, 1000.0):
+        found = exact(coalitions, values, near)
+        np.testing.assert_allclose(found.values[3], 0, atol=1e-15)
+        np.testing.assert_allclose(found.values.sum(0), found.embedding - found.reference, atol=1e-12)
+
+
+def test_the_nearest_is_leaving_one_out_and_still_adds_up():
+    coalitions, values = subsets(5), np.random.default_rng(0).normal(size=(32, 3))
+    found = exact(coalitions, values, 1e6).values
+    whole = values[coalitions.all(1)][0]
+    lost = np.array([whole - values[(coalitions == ~np.eye(5, dtype=bool)[i]).all(1)][0] for i in range(5)])
+    miss = whole - values[~coalitions.any(1)][0] - lost.sum(0)
+    large = np.linalg.norm(lost, axis=1, keepdims=True)
+    np.testing.assert_allclose(found, lost + large / large.sum() * miss, atol=1e-4)
+
+
+@pytest.mark.parametrize("near", [1.0, 2.0])
+def test_the_closed_form_of_a_predictions_shares(near):
     n = 6
     coalitions = subsets(n)
     sizes = coalitions.sum(1)
     shared = coalitions.astype(float) @ coalitions.T
     games = _kernel(shared, sizes[:, None], sizes[None])  # column T is the game S ↦ kernel(S, T)
-    expected = exact(coalitions, games).values  # (players, T)
-    sections, prior = _sections(n)
+    expected = by_sizes(coalitions, games, near, complete=False)  # (players, T)
+    sections, own, other = _sections(n, near)
     found = np.where(coalitions, sections[1][sizes][:, None], sections[0][sizes][:, None]).T
     np.testing.assert_allclose(found, expected, atol=1e-12)
-    np.testing.assert_allclose(np.diag(exact(coalitions, expected.T).values), prior, atol=1e-12)
+    twice = by_sizes(coalitions, expected.T, near, complete=False)  # (players, players)
+    np.testing.assert_allclose(twice, np.full((n, n), other) + (own - other) * np.eye(n), atol=1e-12)
 
 
 def test_the_tails_that_a_long_texts_closed_form_leaves_out_are_nothing():
     # The game S ↦ 1 shares nothing, and the kernel with an empty set depends on the size alone: both are known sums.
     n = 300
-    sections, _ = _sections(n)
+    sections, *_ = _sections(n, 1.0)
     total = _kernel(np.array(0.0), np.array(n), np.array(0)) - _kernel(np.array(0.0), np.array(0), np.array(0))
     assert n * sections[0][0] == pytest.approx(float(total), rel=1e-9)
 
@@ -144,10 +191,10 @@ def test_predictions_need_fewer_passes_than_permutations():
     assert np.mean(errors["prediction"]) < 0.6 * np.mean(errors["permutations"])
 
 
-@pytest.mark.parametrize(("n", "passes"), [(10, 60), (14, 160)])
-def test_over_seeds_the_spread_is_what_was_claimed(n, passes):
+@pytest.mark.parametrize(("n", "passes", "near"), [(10, 60, 1.0), (14, 160, 1.0), (10, 60, 1.5)])
+def test_over_seeds_the_spread_is_what_was_claimed(n, passes, near):
     game = random_game(n, 24, seed=2)
-    runs = [kriged(c, game(c)) for c in (sample(n, passes, seed) for seed in range(50))]
+    runs = [kriged(c, game(c), near) for c in (sample(n, passes, seed) for seed in range(50))]
     spread = np.sqrt(np.var([run.values for run in runs], axis=0, ddof=1).sum(-1))
     claimed = np.sqrt(np.mean([run.error**2 for run in runs], axis=0))
     assert 0.8 < np.median(spread / claimed) < 1.2

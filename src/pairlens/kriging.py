@@ -1,11 +1,16 @@
-"""Shapley values from the values of some subsets: the rest are predicted.
+"""Shapley values, and values near them, from the values of some subsets: the rest are predicted.
+
+A unit's share is what it adds to a random set of others, averaged over the set's size. With all sizes alike that is the
+Shapley value; here the chance of a size may grow with it, as a Beta(near, 1) distribution has it (Kwon and Zou 2022):
+deletions from the whole text count more than words alone. Such shares do not add up by themselves; each takes a
+part of what they miss in proportion to its size, so that a unit that never changes anything still has no share.
 
 The prediction is kriging (Gaussian process regression) with the kernel exp(c - 1) + |S ∩ T| / 10, where
 
     c(S, T) = (|S ∩ T| + 2) / √((|S| + 2)(|T| + 2))
 
 so sets are alike as mean-pooled bags of tokens are, each with two special tokens, or as sums of words are. The kernel
-depends on three counts only, which gives the Shapley values of a prediction in closed form, and they add up exactly.
+depends on three counts only, which gives the shares of a prediction in closed form.
 
 Against exact values on STS-B sentences this takes a third of the forward passes of antithetic permutations, and half of
 those of regression on paired subsets, for the same agreement (docs/faithfulness.md). How wrong the prediction still is
@@ -34,27 +39,39 @@ NUGGET = 1e-3
 """The share of an embedding's variance that its neighbours say nothing about."""
 
 
-def exact(coalitions: Array, values: Array) -> Integral:
-    """Shapley values from the values of all coalitions."""
+def chances(n: int, near: float) -> Array:
+    """How much a set of each size counts among the others of a player, (n,), summing to one; all alike for near = 1.
+
+    Example:
+        >>> chances(4, 1.0), chances(4, 2.0)
+        (array([0.25, 0.25, 0.25, 0.25]), array([0.1, 0.2, 0.3, 0.4]))
+    """
+    rising = np.array([math.lgamma(size + near) - math.lgamma(size + 1) for size in range(n)])
+    rising = np.exp(rising - rising.max())
+    return rising / rising.sum()
+
+
+def exact(coalitions: Array, values: Array, near: float = 1.0) -> Integral:
+    """Shares from the values of all coalitions."""
     n = coalitions.shape[1]
     sizes = coalitions.sum(1)
-    weight = np.array([1 / (n * math.comb(n - 1, size)) for size in range(n)])
+    weight = chances(n, near) / np.array([math.comb(n - 1, size) for size in range(n)])
     joined = np.where(sizes > 0, weight[sizes - 1], 0.0)[:, None]
     left = np.where(sizes < n, weight[np.minimum(sizes, n - 1)], 0.0)[:, None]
     shares = np.where(coalitions, joined, -left).T @ values
-    return _integral(shares, coalitions, values, None)
+    return _integral(_complete(shares, sizes, values), coalitions, values, None)
 
 
-def kriged(coalitions: Array, values: Array) -> Integral:
-    """Shapley values of the prediction from the values of some coalitions, with their standard errors.
+def kriged(coalitions: Array, values: Array, near: float = 1.0) -> Integral:
+    """Shares of the prediction from the values of some coalitions, with their standard errors.
 
     The kernel says how the error is spread over units and dimensions. Its size is measured: two halves of what was
     tried give two estimates, and these must differ by what their own errors say.
     """
-    shares, weights, residuals = _predict(coalitions, values)
+    shares, weights, residuals = _predict(coalitions, values, near)
     if len(coalitions) < ENOUGH * len(shares):
         return _integral(shares, coalitions, values, (weights, residuals))
-    one, other = (_predict(coalitions[half], values[half]) for half in _halves(coalitions))
+    one, other = (_predict(coalitions[half], values[half], near) for half in _halves(coalitions))
     claimed = float(_rows(one).sum() + _rows(other).sum())
     found = float(((one[0] - other[0]) ** 2).sum())
     if 0 < found < claimed:
@@ -91,7 +108,7 @@ def _partly(coalitions: Array) -> Array:
     return np.array([count < math.comb(n, size) for size, count in enumerate(counts)])[sizes]
 
 
-def _predict(coalitions: Array, values: Array) -> tuple[Array, Array, Array]:
+def _predict(coalitions: Array, values: Array, near: float) -> tuple[Array, Array, Array]:
     """Shares (players, dim) and, up to size, their errors: weights (draws, players) and residuals (draws, dim)."""
     n = coalitions.shape[1]
     sizes = coalitions.sum(1)
@@ -102,9 +119,15 @@ def _predict(coalitions: Array, values: Array) -> tuple[Array, Array, Array]:
     kernel[np.diag_indices_from(kernel)] += np.where(ends, 1e-9, NUGGET)
     inverse = np.linalg.inv(kernel)
     inverse = (inverse + inverse.T) / 2
-    sections, prior = _sections(n)
+    sections, own, other = _sections(n, near)
     functional = np.where(coalitions, sections[1][sizes][:, None], sections[0][sizes][:, None]).T  # (players, tried)
     duals = inverse @ (values - start)
+    shares = functional @ duals
+    # What shares miss of the whole is known exactly, so their sum is not uncertain, only its parts.
+    parts = _parts(shares)
+    functional = functional - np.outer(parts, functional.sum(0))
+    whole = own + (n - 1) * other
+    prior = own - 2 * parts * whole + parts**2 * n * whole
     # How much is left to learn of each share, for a function of size one.
     influence = functional @ inverse
     remaining = np.maximum(prior - np.einsum("pt,pt->p", influence, functional), 0.0)
@@ -115,7 +138,7 @@ def _predict(coalitions: Array, values: Array) -> tuple[Array, Array, Array]:
     unknown = 1 - math.exp(math.log(len(values)) - n * math.log(2))
     weights = influence.T[partly]  # (tried, players)
     weights *= np.sqrt(remaining * unknown / np.maximum((weights**2).sum(0), 1e-300))
-    return functional @ duals, weights, residuals[partly]
+    return _complete(shares, sizes, values), weights, residuals[partly]
 
 
 def _kernel(shared: Array, size: Array, other: Array) -> Array:
@@ -123,15 +146,16 @@ def _kernel(shared: Array, size: Array, other: Array) -> Array:
 
 
 @functools.lru_cache(maxsize=256)
-def _sections(n: int) -> tuple[Array, float]:
-    """The Shapley value of a player in the game S ↦ kernel(S, T), and the prior variance of a player's share.
+def _sections(n: int, near: float) -> tuple[Array, float, float]:
+    """A player's share in the game S ↦ kernel(S, T), its prior variance, and its covariance with another's.
 
-    The value depends on T's size and on whether the player is in T: (2, sizes). How many others a random S shares
+    The share depends on T's size and on whether the player is in T: (2, sizes). How many others a random S shares
     with T is hypergeometric; its far tails are left out.
     """
     log = np.array([math.lgamma(i + 1) for i in range(n + 1)])
     reach = np.arange(-math.ceil(2.5 * math.sqrt(n)) - 2, math.ceil(2.5 * math.sqrt(n)) + 3)
     size = np.arange(n)[:, None]
+    often = chances(n, near)
     found = np.zeros((2, n + 1))
     for other, inside in itertools.product(range(n + 1), (0, 1)):
         rest = other - inside
@@ -143,8 +167,24 @@ def _sections(n: int) -> tuple[Array, float]:
         chance = log[rest] - log[j] - log[rest - j] + log[n - 1 - rest] - log[size - j] - log[n - 1 - rest - size + j]
         chance = np.where(ok, np.exp(chance - (log[n - 1] - log[size] - log[n - 1 - size])), 0.0)
         gain = _kernel(j + inside, size + 1, np.array(other)) - _kernel(j, size, np.array(other))
-        found[inside, other] = float((chance * gain).sum()) / n
-    return found, float(np.mean(found[1][1:] - found[0][:-1]))
+        found[inside, other] = float((often[:, None] * chance * gain).sum())
+    own = often @ (found[1][1:] - found[0][:-1])
+    # Of another player: it may be in the set that the player joins.
+    joined = np.arange(n) / max(n - 1, 1)
+    other = often @ (joined * (found[1][1:] - found[1][:-1]) + (1 - joined) * (found[0][1:] - found[0][:-1]))
+    return found, float(own), float(other)
+
+
+def _complete(shares: Array, sizes: Array, values: Array) -> Array:
+    """The shares, each with its part of what they miss of the whole: with near = 1 a rounding error."""
+    total = values[sizes == len(shares)][0] - values[sizes == 0][0]
+    return shares + np.outer(_parts(shares), total - shares.sum(0))
+
+
+def _parts(shares: Array) -> Array:
+    """Of what the shares miss, how much each takes: as much as it is large, (players,), summing to one."""
+    large = np.linalg.norm(shares, axis=1)
+    return large / large.sum() if large.any() else np.full(len(large), 1 / len(large))
 
 
 def _integral(shares: Array, coalitions: Array, values: Array, noise: tuple[Array, Array] | None) -> Integral:
@@ -152,7 +192,6 @@ def _integral(shares: Array, coalitions: Array, values: Array, noise: tuple[Arra
     sizes = coalitions.sum(1)
     reference, embedding = values[sizes == 0][0], values[sizes == coalitions.shape[1]][0]
     total = embedding - reference
-    shares = shares + (total - shares.sum(0)) / len(shares)  # by a rounding error
     error = np.zeros(len(shares)) if noise is None else np.sqrt((noise[0] ** 2).T @ (noise[1] ** 2).sum(1))
     size = float(np.linalg.norm(total))
     gap = float(np.linalg.norm(shares.sum(0) - total)) / size if size else 0.0

@@ -35,8 +35,8 @@ Layer = Annotated[
 Method = Annotated[
     str | None,
     typer.Option(
-        help="shapley, fade, integrated-jacobian, occlusion or output. By default shapley, or integrated-jacobian "
-        "where a layer or a reference is given.",
+        help="shapley, fade, integrated-jacobian, occlusion or output. By default shapley with larger sets counting "
+        "more (near 1.5), or integrated-jacobian where a layer or a reference is given.",
         rich_help_panel=HOW,
         show_default=False,
     ),
@@ -141,9 +141,10 @@ class Request:
         if passes is not None or seed is not None:
             if given["method"] not in (None, "shapley") or self.layer is not None or self.reference is not None:
                 raise InputError("--passes and --seed are for --method shapley.")
-            from pairlens.methods.shapley import Shapley
+            from pairlens.methods.shapley import NEAR, Shapley
 
-            given["method"] = Shapley(passes=passes, seed=seed or 0)
+            near = NEAR if given["method"] is None else 1.0
+            given["method"] = Shapley(passes=passes, seed=seed or 0, near=near)
         return {**given, "roles": roles}
 
 

@@ -2,7 +2,7 @@
 
 The value of unit s is what it adds to the embedding, averaged over all orders in which the units could be put back.
 A text of n units has 2ⁿ subsets. Where those are too many, some are tried (coalitions.py) and the rest are predicted
-(kriging.py).
+(kriging.py). With `near` above 1, sets near the whole text count more than a word or two alone.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pairlens import progress
 from pairlens.coalitions import allot, draw
 from pairlens.errors import InputError, NotConverged, whole
 from pairlens.integrate import Integral, spread
@@ -25,6 +26,9 @@ from pairlens.shapes import Array
 FEWEST, PER_UNIT, MOST = 160, 8, 400
 """Subsets tried by default: so many for each unit, within bounds. Half of the tokens are gone in the average subset, so
 a text costs less than 250 forward passes, and a pair of sentences of 15 tokens half a second on two cores."""
+NEAR, MOST_NEAR = 1.5, 1000
+"""The default of a lens, and the most there is. With 1.5, what a unit does in all agrees better with leaving it out,
+and what two units do with deleting both, than Shapley values do (docs/faithfulness.md)."""
 MOST_PASSES = 8192
 """Where `error` asks for more, the method gives up: prediction takes a matrix of this size squared."""
 
@@ -38,12 +42,15 @@ class Shapley:
         seed: which subsets are tried.
         passes: forward passes a text, at least 4; by default 8 a unit, 160 to 400 in all. A text with fewer subsets
             than that is solved exactly.
+        near: how much more it counts what deleting does to the whole text than to a few words of it. 1 gives Shapley
+            values; 2 lets the chance of a set grow with its size; ever larger ones end at leaving one unit out.
         error: go on until no unit's standard error, relative to the norm of what is explained, is above this.
     """
 
     permutations: int | None = None
     seed: int = 0
     passes: int | None = None
+    near: float = 1.0
     error: float | None = None
     name = "shapley"
 
@@ -54,7 +61,9 @@ class Shapley:
             if getattr(self, name) is not None:
                 whole(f"Shapley's {name}", getattr(self, name), fewest)
         whole("Shapley's seed", self.seed, 0)
-        error = self.error
+        near, error = self.near, self.error
+        if isinstance(near, bool) or not isinstance(near, int | float) or not 1 <= near <= MOST_NEAR:
+            raise InputError(f"Shapley's near must lie between 1 and {MOST_NEAR}, for example 1.5; it is {near!r}.")
         if error is not None and (isinstance(error, bool) or not isinstance(error, int | float) or not 0 < error < 1):
             raise InputError(f"Shapley's error must lie between 0 and 1, for example 0.02; it is {error!r}.")
 
@@ -62,6 +71,7 @@ class Shapley:
         """What of this method belongs into a result's settings."""
         asked = {"permutations": self.permutations, "passes": self.passes, "error": self.error}
         given = {name: value for name, value in asked.items() if value is not None}
+        given |= {"near": self.near} if self.near != 1 else {}
         return {"layer": None, "reference": "empty", "rule": None, **given, "seed": self.seed}
 
     def decompose(
@@ -81,23 +91,29 @@ class Shapley:
         """
         games = encoder.games(texts, labels, space)
         studies = [
-            _Study(len(players), zlib.crc32(text.text.encode()) ^ self.seed * 2654435761 % 2**32)
+            _Study(len(players), self.near, zlib.crc32(text.text.encode()) ^ self.seed * 2654435761 % 2**32)
             for text, players in zip(texts, games.players, strict=True)
         ]
         budgets = [self._budget(study.players) for study in studies]
         waiting = list(range(len(texts)))
+        reached, until = 0.0, 0.9 if self.error is None else 0.5
         while waiting:
             fresh = [study.grow(budgets[i] if i in waiting else 0) for i, study in enumerate(studies)]
-            for study, coalitions, values in zip(studies, fresh, games.values(fresh), strict=True):
+            with progress.share(reached, until):
+                found = games.values(fresh)
+            for study, coalitions, values in zip(studies, fresh, found, strict=True):
                 study.learn(coalitions, values)
+                progress.report(until)
+            reached, until = until, (until + 0.9) / 2
             waiting = [i for i in waiting if not self._done(studies[i], texts[i].text)]
             budgets = [2 * budget for budget in budgets]
-        outputs = encoder.outputs(texts)
-        found = [
+        with progress.share(0.9, 1):
+            outputs = encoder.outputs(texts)
+        rows = [
             spread(study.solution, players, count)
             for study, players, count in zip(studies, games.players, counts, strict=True)
         ]
-        return list(zip(found, outputs, strict=True))
+        return list(zip(rows, outputs, strict=True))
 
     def _budget(self, players: int) -> int:
         if self.permutations is not None:
@@ -124,8 +140,9 @@ class Shapley:
 class _Study:
     """What is known of one text's game."""
 
-    def __init__(self, players: int, seed: int) -> None:
+    def __init__(self, players: int, near: float, seed: int) -> None:
         self.players = players
+        self._near = near
         self._random = np.random.default_rng(seed)
         self._strata: dict[int, dict[bytes, None]] = {}
         self.tried = np.zeros((0, players), dtype=bool)
@@ -154,7 +171,8 @@ class _Study:
             return
         self.tried = np.concatenate([self.tried, coalitions])
         self._values = np.concatenate([self._values.reshape(-1, values.shape[1]), values])
-        self.solution = exact(self.tried, self._values) if self.exact else kriged(self.tried, self._values)
+        solve = exact if self.exact else kriged
+        self.solution = solve(self.tried, self._values, self._near)
 
     @property
     def exact(self) -> bool:

@@ -12,7 +12,7 @@ from pairlens.lens import Lens
 from pairlens.methods.fade import Fade
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion
-from pairlens.methods.shapley import Shapley
+from pairlens.methods.shapley import NEAR, Shapley
 from pairlens.similarity import TREATMENTS
 from pairlens.study.faithfulness.rivals import RIVALS
 
@@ -108,6 +108,7 @@ def line_up(
         "output": [Candidate("output", "output", "output", "project")],
         "occlusion": [Candidate("occlusion", "occlusion", Occlusion(), "project")],
         "shapley": [
+            Candidate(f"shapley/near {NEAR:g}", "shapley", Shapley(near=NEAR, seed=seed), "project"),  # the default
             Candidate("shapley", "shapley", Shapley(seed=seed), "project"),
             *(
                 Candidate(

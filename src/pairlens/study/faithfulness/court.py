@@ -135,6 +135,7 @@ class Court:
             entries = of_text(e, a, b).ravel()
             orders[name, 0] = np.argsort(-entries, kind="stable")
             orders[name, 1] = np.argsort(entries, kind="stable")
+            orders[name, 2] = np.argsort(-_carried(e, a, b).ravel(), kind="stable")
         walks = {key: measures.walk(order, a.count, b.count) for key, order in orders.items()}
         steps = list(itertools.chain(*walks.values()))
         scores = score(
@@ -153,15 +154,26 @@ class Court:
             name: {
                 "deletion": areas[name, 0] - random,
                 "deletion_reverse": areas[name, 0] - areas[name, 1],
+                "deletion_whole": areas[name, 2] - random,
                 "area": areas[name, 0],
             }
             for name in found
         }
 
 
+def _whole_effects(e: Explanation, a: Deletions, b: Deletions) -> tuple[Array, Array]:
+    """What each text unit of a, and of b, contributes in all, by an explanation."""
+    return (e.row + e.effects_a)[a.units], (e.column + e.effects_b)[b.units]
+
+
+def _carried(e: Explanation, a: Deletions, b: Deletions) -> Array:
+    """What the score should lose, by an explanation, with both units of a pair: their own entry counts once."""
+    return np.add.outer(*_whole_effects(e, a, b)) - of_text(e, a, b)
+
+
 def _ranks(e: Explanation, a: Deletions, b: Deletions, truth: Array, effects: tuple[Array, Array]) -> Record:
     """How an explanation's order of pairs, and of units, agrees with what the model says."""
-    whole = (e.row + e.effects_a)[a.units], (e.column + e.effects_b)[b.units]
+    whole = _whole_effects(e, a, b)
     return {
         "shapley": measures.spearman(of_text(e, a, b), truth),
         "leave_one_out": measures.mean_of([measures.spearman(*pair) for pair in zip(whole, effects, strict=True)]),

@@ -16,7 +16,7 @@ Record = dict[str, Any]
 
 
 class Journal(Protocol):
-    """Where finished pairs are kept, so that work that was cut off goes on; see `pairlens.cli.journal`."""
+    """Where finished pairs are kept, so that work that was cut off goes on; see `pairlens.journal`."""
 
     def append(self, records: Sequence[Record]) -> None:
         """Add records."""

@@ -28,6 +28,8 @@ MEASURES = {
     "deletion": "Pair-deletion curve: the strongest pairs' units are deleted first, until half of the units of both "
     "texts are gone; the mean fall of the score on the way, less that of random orders. More is better.",
     "deletion_reverse": "The same, less that of the opposite order. More is better.",
+    "deletion_whole": "The same, with pairs in the order of what the explanation says that the score loses with both "
+    "units: their whole effects, less the pair's own entry, which is in both. More is better.",
     "sanity": "Spearman between the matrices of the model and of a copy whose layers all have random weights, on the "
     "checked pairs. Should be near 0; not quite, since the embedding layer stays and equal words stay alike.",
     "stability": "Spearman over pairs of words before and after a change of wording that leaves the embedding almost "
@@ -37,7 +39,7 @@ MEASURES = {
     "pass over both texts, on the checked pairs.",
     "seconds": "Seconds for one pair alone, on the machine that ran this.",
 }
-MAIN = ("shapley", "leave_one_out", "deletion")
+MAIN = ("shapley", "leave_one_out", "deletion", "deletion_whole")
 """The measures that say whether an explanation is true."""
 
 
