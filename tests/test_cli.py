@@ -19,12 +19,12 @@ from typer.testing import CliRunner
 import pairlens
 import zoo
 from pairlens.cli import app, batch
-from pairlens.cli.journal import Journal
 from pairlens.cli.models import describe
-from pairlens.cli.pairs import Source
 from pairlens.errors import InputError, NotConverged
 from pairlens.explanation import Explanation
+from pairlens.journal import Journal
 from pairlens.loading import offline_model
+from pairlens.tables import Source
 
 A, B = "The coffee here is not good.", "This coffee is bad."
 SOURCE = str(Path(pairlens.__file__).parents[1])

@@ -20,10 +20,10 @@ from pairlens.errors import InputError, NotConverged, NumericalError
 from pairlens.loading import DEFAULT_MODEL
 
 if TYPE_CHECKING:
-    from pairlens.cli.journal import Journal
-    from pairlens.cli.pairs import Row, Source
     from pairlens.cli.results import Record
+    from pairlens.journal import Journal
     from pairlens.lens import Lens
+    from pairlens.tables import Row, Source
 
 WINDOW = 64  # pairs between two steps of the progress bar
 Chunk = Annotated[
@@ -68,9 +68,9 @@ def batch(
 
     Rows that cannot be used go to OUTPUT.rejects.csv.
     """
-    from pairlens.cli.journal import Journal
-    from pairlens.cli.pairs import Source
     from pairlens.cli.results import check_output
+    from pairlens.journal import Journal
+    from pairlens.tables import Source
 
     if (column_a is None) != (column_b is None):
         raise InputError("--column-a and --column-b go together: give both or none.")

@@ -14,8 +14,8 @@ from pairlens.errors import InputError, choose
 from pairlens.storage import check_folder, require_pyarrow, whole_file
 
 if TYPE_CHECKING:
-    from pairlens.cli.pairs import Row
     from pairlens.explanation import Explanation
+    from pairlens.tables import Row
 
 Record = dict[str, Any]
 NUMBERS = ("score", "base", "effects_a", "effects_b", "pairs", "gap", "gap_a", "gap_b")

@@ -1,4 +1,4 @@
-"""What a batch has done so far, so that it can be cut off at any moment and go on: one line of JSON for every row."""
+"""What long work has done so far, so that it can be cut off at any moment and go on: a line of JSON for each piece."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Journal:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 self._file.close()
-                raise InputError(f"another run is writing {path}. Wait for it, or give another --output.") from error
+                raise InputError(f"another run is writing {path}. Wait for it, or give another output.") from error
         try:
             if restart:
                 self._file.truncate(0)
@@ -97,12 +97,7 @@ class Journal:
             return False
         if not isinstance(beginning[0], dict) or beginning[0].get("format") != FORMAT:
             raise InputError(f"{self.path} was not written by pairlens, and would be overwritten. Move it away.")
-        before, now = beginning[0]["asked"], json.loads(json.dumps(self._asked))
-        changed = [
-            f"{name} was {before.get(name)!r:.40} and is {now.get(name)!r:.40}"
-            for name in {**before, **now}
-            if before.get(name) != now.get(name)
-        ]
+        changed = differences(beginning[0]["asked"], self._asked)
         if changed and len(beginning) > 1:
             raise InputError(
                 f"{self.path} holds the beginning of another run: {'; '.join(changed)}. Delete that file or give "
@@ -123,3 +118,13 @@ class Journal:
             if not line.endswith(b"\n"):
                 return
             yield end, record
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What of the settings is not as it was, in words; settings as JSON has them."""
+    now = json.loads(json.dumps(now))
+    return [
+        f"{name} was {before.get(name)!r:.40} and is {now.get(name)!r:.40}"
+        for name in {**before, **now}
+        if before.get(name) != now.get(name)
+    ]
