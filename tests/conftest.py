@@ -19,3 +19,12 @@ def minilm():
     from pairlens import Lens
 
     return Lens()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A real browser, for one file of tests: while it runs, no other event loop can."""
+    import browser
+
+    with browser.launch() as launched:
+        yield launched

@@ -1,0 +1,100 @@
+"""An explanation in a notebook: the interactive picture, and beneath it the same without scripts or styles of its own.
+
+Which of the two is seen needs no script. The picture is a frame that lies on the static part and covers it; where
+frames are taken out (GitHub, a notebook that is not trusted), the static part is what is left. Where scripts run, the
+frame also tells its height.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pairlens.render.colours import ink_on, shade
+from pairlens.render.html import document, pieces
+from pairlens.render.text import clean, equation, provenance, safe, signed
+
+if TYPE_CHECKING:
+    from pairlens.explanation import Explanation
+    from pairlens.tokens import Unit
+
+STRONGEST = 8
+_FRAME = "position:absolute;top:0;left:0;width:100%;height:100%;border:0;background:#fff"
+# A frame without an origin of its own can only be known by its window.
+_FIT = """
+addEventListener("message", (event) => {
+  const height = Number(event.data?.pairlens?.height);
+  for (const frame of height > 0 ? document.querySelectorAll("iframe.pairlens") : []) {
+    if (frame.contentWindow !== event.source) continue;
+    frame.style.position = "static";
+    frame.style.height = `${Math.min(height, 4000)}px`;
+    frame.parentElement.style.minHeight = "0";
+    frame.previousElementSibling?.remove();
+  }
+});
+"""
+
+
+def notebook(e: Explanation) -> str:
+    """The explanation as the HTML of a notebook's cell.
+
+    Example:
+        >>> from pairlens import Lens
+        >>> cell = notebook(Lens().explain("A <b>cat</b>.", "A dog.", level="word"))
+        >>> "<iframe" in cell, "<b>cat" in cell
+        (True, False)
+    """
+    page = document(e, title="").replace("&", "&amp;").replace("'", "&#39;")
+    frame = f"class='pairlens' title='pairlens' sandbox='allow-scripts' width='100%' height='700' style='{_FRAME}'"
+    return (
+        f"<div style='position:relative;min-height:44rem'>{static(e)}<iframe {frame} srcdoc='{page}'></iframe>"
+        f"<script>{_FIT}</script></div>"
+    )
+
+
+def static(e: Explanation) -> str:
+    """Both texts in the colours of their sums, the strongest pairs and the equation, as HTML without scripts.
+
+    Example:
+        >>> from pairlens import Lens
+        >>> static(Lens().explain("A cat.", "A dog.", level="word"))[:4]
+        '<div'
+    """
+    sums = e.row + e.effects_a, e.column + e.effects_b
+    peak = max((float(np.abs(side).max(initial=0.0)) for side in sums), default=0.0) or 1.0
+    rows = "".join(
+        f"<tr><td style='text-align:left'>{_name(pair.a)} · {_name(pair.b)}</td>"
+        f"<td>{signed(pair.value)}</td>{f'<td>± {pair.error:.4f}</td>' if e.entry_error.any() else ''}</tr>"
+        for pair in e.top(STRONGEST, special=False) or e.top(STRONGEST)
+    )
+    return (
+        "<div style='font-family:system-ui,sans-serif;padding:1rem'>"
+        f"{_text('a', e.text_a, e.units_a, sums[0] / peak)}{_text('b', e.text_b, e.units_b, sums[1] / peak)}"
+        f"<p><b>{html.escape(equation(e))}</b></p>"
+        f"<table><caption>Strongest pairs</caption><tbody>{rows}</tbody></table>"
+        "<p>Blue pulls the two texts together, orange pushes them apart.<br>"
+        f"<small>{html.escape(provenance(e))}</small></p></div>"
+    )
+
+
+def _text(name: str, text: str, units: tuple[Unit, ...], shares: np.ndarray) -> str:
+    words = [
+        _word(piece, None if unit is None else float(shares[unit])) for piece, unit in pieces(text, units) if piece
+    ]
+    style = "font-family:serif;font-size:1.2em;line-height:1.8;white-space:pre-wrap;overflow-wrap:anywhere"
+    return f"<p dir='auto' style='{style}'><small>{name}&emsp;</small>{''.join(words)}</p>"
+
+
+def _word(text: str, share: float | None) -> str:
+    if share is None or abs(share) < 0.02:
+        return html.escape(safe(text))
+    colour = shade(math.copysign(abs(share) ** 0.6, share))
+    style = f"background-color:{colour};color:{ink_on(colour)};padding:0.15em 0.1em;border-radius:0.2em"
+    return f"<span style='{style}'>{html.escape(safe(text))}</span>"
+
+
+def _name(unit: Unit) -> str:
+    return f"<bdi>{html.escape(clean(unit.text))}</bdi>"

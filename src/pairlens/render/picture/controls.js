@@ -1,0 +1,82 @@
+// What the reader sets: level, threshold, special tokens, colours, and which of several views.
+
+const LEVELS = { token: "Tokens", word: "Words", sentence: "Sentences", span: "Spans" };
+let groups = 0;
+
+function makeControls(shared) {
+  const { views } = shared.payload;
+  const special = views.some(({ levels: [own] }) => [...own.units_a, ...own.units_b].some((u) => u.kind === "special"));
+  const parts = [makeLevels(shared), makeThreshold(shared)];
+  if (special) parts.push(makeSpecial(shared));
+  return make("div", { className: "pl-controls" }, ...parts, makeTheme(shared));
+}
+
+function makeLevels(shared) {
+  const group = `pl-level-${(groups += 1)}`;
+  const choices = shared.levels.map((level) => {
+    const chosen = level === shared.state.level;
+    const input = make("input", { type: "radio", name: group, value: level, checked: chosen });
+    input.addEventListener("change", () => shared.set({ level }));
+    return make("label", {}, input, make("span", {}, LEVELS[level]));
+  });
+  return make("fieldset", { className: "pl-choice" }, make("legend", { className: "pl-hidden" }, "Level"), ...choices);
+}
+
+function makeThreshold(shared) {
+  const input = make("input", { type: "range", min: 0, max: 100, step: 1 });
+  const output = make("output");
+  shared.syncThreshold = () => {
+    input.value = Math.round((100 * shared.state.threshold) / shared.peak);
+    output.textContent = number(shared.state.threshold, 3);
+    input.setAttribute("aria-valuetext", output.textContent);
+  };
+  input.addEventListener("input", () => shared.set({ threshold: (shared.peak * input.value) / 100 }));
+  return make("label", { className: "pl-threshold" }, make("span", {}, "Threshold"), input, output);
+}
+
+function makeSpecial(shared) {
+  const input = make("input", { type: "checkbox", checked: shared.state.special });
+  input.addEventListener("change", () => shared.set({ special: input.checked }));
+  return make("label", { className: "pl-special" }, input, "Special tokens");
+}
+
+// The page's own theme follows: a page around the picture may set it too, as data-theme of its root element.
+function makeTheme(shared) {
+  const button = make("button", { type: "button", className: "pl-theme" });
+  shared.syncTheme = () => (button.textContent = shared.theme === "dark" ? "Light" : "Dark");
+  button.addEventListener("click", () => {
+    document.documentElement.dataset.theme = shared.theme === "dark" ? "light" : "dark";
+  });
+  return button;
+}
+
+function makeSlider(shared) {
+  const { views } = shared.payload;
+  const input = make("input", { type: "range", min: 0, max: views.length - 1, step: 1, value: shared.state.view });
+  const output = make("output");
+  input.setAttribute("aria-label", "Explanation");
+  input.addEventListener("input", () => shared.set({ view: Number(input.value) }));
+  shared.syncView = () => {
+    const { label } = views[shared.state.view];
+    output.replaceChildren(nameOf(label));
+    input.setAttribute("aria-valuetext", plain(label));
+  };
+  const ends = views.length > 8 ? [views[0], views.at(-1)] : views;
+  const ticks = make("div", { className: "pl-ticks", "aria-hidden": "true" });
+  ticks.append(...ends.map((view) => nameOf(view.label, 16)));
+  return make("div", { className: "pl-slider" }, "Showing ", output, input, ticks);
+}
+
+function makeList(shared) {
+  const ranked = [...shared.payload.views.entries()].sort(([, one], [, other]) => other.score - one.score);
+  const buttons = ranked.map(([n, view]) => {
+    const text = make("span", { dir: "auto" }, make("b", {}, plain(view.label)), plain(view.text_b, 160));
+    const score = make("span", { className: "pl-right" }, number(view.score));
+    const button = make("button", { type: "button" }, score, text);
+    button.addEventListener("click", () => shared.set({ view: n }));
+    return button;
+  });
+  shared.syncView = () =>
+    buttons.forEach((button, at) => button.setAttribute("aria-current", String(ranked[at][0] === shared.state.view)));
+  return make("ol", { className: "pl-list" }, ...buttons.map((button) => make("li", {}, button)));
+}

@@ -1,0 +1,75 @@
+// Links between the texts: those of the active item, or else the strongest of all.
+
+const LINKS = 6;
+const FAINTEST = 0.04; // of the scale: weaker links are not drawn
+
+function linksOf(panel, active) {
+  const { grid, shared } = panel;
+  const least = Math.max(shared.state.threshold, FAINTEST * shared.peak);
+  if (!active) return grid.pairs.slice(0, panel.texts.resting).filter((pair) => Math.abs(pair.value) >= least);
+  return partnersOf(grid, active.side, active.item)
+    .filter(({ item, value }, n) => (n < LINKS && Math.abs(value) >= least) || item === active.partner)
+    .map(({ item, value }) => ({
+      i: active.side === "a" ? active.item : item,
+      j: active.side === "a" ? item : active.item,
+      value,
+    }));
+}
+
+function paintLinks(panel, active) {
+  const { texts, shared } = panel;
+  for (const box of [texts.runs.a, texts.runs.b, panel.matrix.node]) {
+    box.classList.toggle("pl-below", box.scrollHeight - box.scrollTop - box.clientHeight > 4);
+  }
+  // At rest, links across many lines would only be in the way.
+  texts.resting = texts.runs.a.clientHeight < 160 ? LINKS : 0;
+  const frame = texts.node.getBoundingClientRect();
+  const paths = [];
+  const numbers = [];
+  for (const { i, j, value } of linksOf(panel, active)) {
+    const from = anchor(texts, "a", i, frame);
+    const to = anchor(texts, "b", j, frame);
+    if (!from || !to) continue;
+    const share = Math.min(1, Math.abs(value) / shared.peak);
+    const bend = Math.max(18, (to.y - from.y) / 2);
+    paths.push(
+      makeShape("path", {
+        class: from.seen && to.seen ? "pl-link" : "pl-link pl-away",
+        d: `M${from.x} ${from.y}C${from.x} ${from.y + bend} ${to.x} ${to.y - bend} ${to.x} ${to.y}`,
+        stroke: shared.palette.line(value),
+        "stroke-width": 1.25 + 4.75 * share,
+        "stroke-opacity": 0.35 + 0.55 * share ** GAMMA,
+        "data-pair": `${i},${j}`,
+      }),
+    );
+    // The number stands at the outer side of the partner, unless one stands there already.
+    const end = active?.side === "b" ? from : to;
+    const { x, y } = end.outside;
+    const taken = numbers.some((other) => Math.abs(other.x - x) < 48 && Math.abs(other.y - y) < 12);
+    if (end.seen && !taken) numbers.push({ x, y, value });
+  }
+  const labels = numbers.map(({ x, y, value }) => {
+    const label = makeShape("text", { class: "pl-number", x, y, fill: shared.palette.line(value) });
+    label.textContent = signed(value, 3);
+    return label;
+  });
+  texts.svg.replaceChildren(...paths, ...labels);
+}
+
+// Where a link meets an item: below it in a, above it in b, and at the edge of the box that it is scrolled out of.
+function anchor(texts, side, item, frame) {
+  const rects = texts.spans[side][item]?.getClientRects();
+  if (!rects?.length) return null;
+  const [first, last] = [rects[0], rects[rects.length - 1]];
+  const [inner, outer] = side === "a" ? [last, first] : [first, last];
+  const box = texts.runs[side].getBoundingClientRect();
+  const y = side === "a" ? inner.bottom : inner.top;
+  const middle = (rect) => rect.left + rect.width / 2 - frame.left;
+  const inside = Math.max(box.top, Math.min(box.bottom, y));
+  return {
+    x: middle(inner),
+    y: inside - frame.top,
+    outside: { x: middle(outer), y: (side === "a" ? outer.top - 4 : outer.bottom + 11) - frame.top },
+    seen: Math.abs(inside - y) < 2,
+  };
+}

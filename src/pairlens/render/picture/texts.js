@@ -1,0 +1,116 @@
+// Both texts as running text: a span for every item, to point at, to focus and to hold.
+
+function makeTexts(panel) {
+  const svg = makeShape("svg", { class: "pl-links", "aria-hidden": "true" });
+  const texts = { spans: { a: [], b: [] }, runs: {}, svg };
+  texts.node = make("div", { className: "pl-texts" });
+  texts.node.append(texts.svg);
+  for (const side of "ab") {
+    const run = (texts.runs[side] = writeText(panel.grid, side, texts.spans[side]));
+    run.addEventListener("scroll", panel.redraw, { passive: true });
+    const letter = make("span", { className: "pl-letter", "aria-hidden": "true" }, side);
+    texts.node.append(make("div", { className: "pl-text" }, letter, run));
+    if (panel.view[`truncated_${side}`]) {
+      const warning = "Longer than the model takes: only its beginning is explained.";
+      texts.node.lastChild.append(make("p", { className: "pl-warning" }, warning));
+    }
+  }
+  const placeOf = (target) => {
+    const span = target.closest(".pl-unit");
+    return span && { side: span.dataset.side, item: Number(span.dataset.item), partner: null };
+  };
+  listen(panel, texts.node, placeOf);
+  texts.node.addEventListener("keydown", (event) => {
+    const here = placeOf(event.target);
+    if (here && !event.ctrlKey && !event.metaKey && !event.altKey) walk(event, panel, here);
+  });
+  return texts;
+}
+
+// Point at a place, focus it, click it: `placeOf` says which place an element stands for.
+function listen(panel, node, placeOf) {
+  for (const type of ["pointerover", "focusin"]) {
+    node.addEventListener(type, (event) => panel.hover(placeOf(event.target)));
+  }
+  for (const type of ["pointerleave", "focusout"]) node.addEventListener(type, () => panel.hover(null));
+  node.addEventListener("click", (event) => panel.pin(placeOf(event.target)));
+}
+
+function writeText(grid, side, spans) {
+  const length = grid.view.text_a.length + grid.view.text_b.length;
+  const size = length < 160 ? " pl-short" : length > 900 ? " pl-long" : "";
+  const label = `Text ${side}. Arrow keys go from ${grid.level.name} to ${grid.level.name}, Enter holds one.`;
+  const run = make("div", { className: `pl-run${size}`, dir: "auto", role: "group", "aria-label": label });
+  const items = grid.items[side];
+  const home = new Map(items.flatMap((item, n) => (item.folded ? [] : item.members.map((unit) => [unit, n]))));
+  const put = (n, className, text) => {
+    const state = { role: "button", tabIndex: spans.some(Boolean) ? -1 : 0, "aria-pressed": "false" };
+    spans[n] = make("span", { className, ...state, "aria-description": describe(grid, side, n) }, ...written(text));
+    Object.assign(spans[n].dataset, { side, item: n });
+    run.append(spans[n]);
+  };
+  const pieces = grid.level[`pieces_${side}`];
+  pieces.forEach(([text, unit], at) => {
+    const cut = grid.view[`truncated_${side}`] && at === pieces.length - 1;
+    if (unit === null) run.append(make("span", { className: cut ? "pl-cut" : "" }, ...written(text)));
+    else if (!home.has(unit)) return;
+    else if (text) put(home.get(unit), "pl-unit", text);
+    else put(home.get(unit), "pl-unit pl-chip", plain(grid.level[`units_${side}`][unit].text));
+  });
+  if (items.at(-1)?.folded) put(items.length - 1, "pl-unit pl-chip", "special tokens");
+  return run;
+}
+
+// Left and right go along the text, up and down to the strongest partner in the other one.
+function walk(event, panel, { side, item }) {
+  const { spans } = panel.texts;
+  const row = spans[side];
+  const forward = getComputedStyle(panel.texts.runs[side]).direction === "rtl" ? -1 : 1;
+  const partner = () => spans[OTHER[side]][partnersOf(panel.grid, side, item)[0]?.item];
+  const moves = {
+    ArrowRight: () => row[item + forward],
+    ArrowLeft: () => row[item - forward],
+    ArrowDown: () => (side === "a" ? partner() : null),
+    ArrowUp: () => (side === "b" ? partner() : null),
+    Home: () => row[0],
+    End: () => row.at(-1),
+    Enter: () => panel.pin({ side, item, partner: null }),
+    " ": () => panel.pin({ side, item, partner: null }),
+  };
+  if (!(event.key in moves)) return;
+  event.preventDefault();
+  const span = moves[event.key]();
+  if (!span) return;
+  for (const each of spans[span.dataset.side]) each.tabIndex = each === span ? 0 : -1;
+  span.focus();
+}
+
+// At rest every item has the colour of its sum; otherwise the other text's have that of their pair with the active one.
+function paintTexts(panel, active) {
+  const { grid, shared } = panel;
+  for (const side of "ab") {
+    panel.texts.spans[side].forEach((span, n) => {
+      const chosen = active?.side === side && active.item === n;
+      const across = active && active.side !== side;
+      const value = across ? grid.value(active.side, active.item, n) : active ? 0 : grid.sums[side][n];
+      const share = value / (across ? shared.peak : shared.sumPeak);
+      const lit = Math.abs(share) >= 0.02 && !(across && Math.abs(value) < shared.state.threshold);
+      const swatch = lit ? shared.palette.shade(share) : { fill: "", ink: "" };
+      const partner = across && active.partner === n;
+      const classes = [across && lit && "pl-lit", chosen && "pl-chosen", partner && "pl-partner"];
+      if (active && !chosen && !lit) classes.push("pl-quiet");
+      dress(span, swatch, classes.filter(Boolean).join(" "), chosen && shared.pinned !== null);
+    });
+  }
+}
+
+// Most spans stay as they are from one word to the next: only what changes is touched.
+function dress(span, { fill, ink }, classes, held) {
+  const look = `${fill} ${classes} ${held}`;
+  if (span.look === look) return;
+  span.look = look;
+  span.style.backgroundColor = fill;
+  span.style.color = ink;
+  span.className = `${span.classList.contains("pl-chip") ? "pl-unit pl-chip" : "pl-unit"} ${classes}`;
+  span.setAttribute("aria-pressed", String(held));
+}
