@@ -33,6 +33,10 @@ class NumericalError(PairlensError):
     """A NaN or an infinity where a number was expected."""
 
 
+class StoreError(PairlensError):
+    """An index on disk that cannot be read or written; what it held before is still there."""
+
+
 class MissingExtra(PairlensError, ImportError):
     """An optional dependency is not installed; the message is the command that installs it."""
 
@@ -48,6 +52,10 @@ class TruncationWarning(UserWarning):
 
 class ReferenceWarning(UserWarning):
     """The references carry so much of the score that the matrix says little about it."""
+
+
+class FontWarning(UserWarning):
+    """A plot has characters that no installed font has."""
 
 
 def whole(name: str, given: object, low: int, high: int | None = None) -> int:

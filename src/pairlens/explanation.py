@@ -11,7 +11,7 @@ import numpy as np
 
 from pairlens import storage
 from pairlens.contributions import freeze, regroup, summed
-from pairlens.errors import whole
+from pairlens.errors import choose, whole
 from pairlens.shapes import Array, Matrix, PerUnitA, PerUnitB
 from pairlens.tokens import Level, Unit, both_levels, plain_level
 
@@ -142,8 +142,35 @@ class Explanation:
         return replace(self, matrix=self.matrix.T, entry_error=self.entry_error.T, settings=settings, **swapped)
 
     def save(self, path: str | Path) -> Path:
-        """Write to a file: .json (lossless), .npz, .csv or .parquet."""
+        """Write to a file: .json, .npz, .csv or .parquet, all lossless, or a picture.
+
+        .html is the interactive picture; .png, .svg and .pdf are the heat map that `plot` draws.
+        """
+        suffix = storage.check(path, picture=True).suffix.lower()
+        if suffix == storage.PICTURE:
+            from pairlens.render import html
+
+            return html.save(self, path)
+        if suffix in storage.PLOTS:
+            from pairlens.render import plot
+
+            return plot.save(self.plot()[0], path)
         return storage.save(self, path)
+
+    def plot(self, kind: str = "heatmap", **options: Any) -> tuple[Any, Any]:
+        """Draw it with matplotlib, for a paper.
+
+        Args:
+            kind: "heatmap", the matrix, or "links", both texts with curves between their units.
+            options: those of `pairlens.render.plot.heatmap` or `links`, such as `width=6.9` or `ax=`.
+
+        Returns:
+            The figure and its axes; nothing is shown, and no setting of matplotlib's is changed.
+        """
+        kind = choose("kind of plot", kind, ("heatmap", "links"))
+        from pairlens.render import plot
+
+        return (plot.heatmap if kind == "heatmap" else plot.links)(self, **options)
 
     @staticmethod
     def load(path: str | Path) -> Explanation:
@@ -154,6 +181,11 @@ class Explanation:
         from pairlens.render.text import summary
 
         return summary(self)
+
+    def _repr_html_(self) -> str:
+        from pairlens.render.notebook import notebook
+
+        return notebook(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from uuid import uuid4
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     Stored = Explanation | Contributions
 
 VERSION = 1
+PICTURE = ".html"
+PLOTS = (".png", ".svg", ".pdf")
 T = TypeVar("T", bound="Stored")
 Document = dict[str, Any]
 Row = dict[str, Any]
@@ -81,11 +84,17 @@ def load(cls: type[T], path: str | Path) -> T:
         ) from error
 
 
-def check(path: str | Path) -> Path:
-    """The path, if `save` can write there: a known suffix, its package installed, and a folder that exists."""
+def check(path: str | Path, *, picture: bool = False) -> Path:
+    """The path, if `save` can write there: a known suffix, its package installed, and a folder that exists.
+
+    `picture`: the suffix may be that of the interactive picture, which `pairlens.render.html` writes, or of a plot.
+    """
     path = Path(path)
-    if choose("file suffix", path.suffix.lower(), _WRITERS) == ".parquet":
+    suffix = choose("file suffix", path.suffix.lower(), (*_WRITERS, *(PICTURE, *PLOTS) * picture))
+    if suffix == ".parquet":
         require_pyarrow()
+    if suffix in PLOTS:
+        import_module("pairlens.render.plot")  # raises if matplotlib is missing
     check_folder(path)
     return path
 
@@ -189,6 +198,8 @@ def from_document(cls: type[T], document: Document) -> T:
             value = tuple(_unit(*parts) for parts in value)
         elif field.name.startswith("tokens"):
             value = tuple(value)
+        elif field.type == "float" and type(value) is int and abs(value) < 2**53:
+            value = float(value)  # as a browser writes 0.0
         elif field.type in _SCALARS and not isinstance(value, _SCALARS[field.type]):
             raise TypeError(f"`{field.name}` is {value!r:.40} and not a {field.type}")
         values[field.name] = value

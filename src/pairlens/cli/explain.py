@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pairlens.cli import options
-from pairlens.cli.session import busy, session, tell
+from pairlens.cli.session import measured, session, tell
 from pairlens.errors import InputError
 
 Text = Annotated[
@@ -21,7 +21,13 @@ Text = Annotated[
 ]
 Save = Annotated[
     list[Path] | None,
-    typer.Option("--save", "-s", help="Also write a file: .json, .npz, .csv or .parquet. Repeatable.", metavar="FILE"),
+    typer.Option(
+        "--save",
+        "-s",
+        help="Also write a file: .html, the interactive picture; .png, .svg or .pdf, the heat map; .json, .npz, .csv "
+        "or .parquet. Repeatable.",
+        metavar="FILE",
+    ),
 ]
 
 
@@ -56,7 +62,7 @@ def explain(
     text_a, text_b = read_text(a), read_text(b)
     from pairlens import storage
 
-    files = [storage.check(path) for path in save or []]
+    files = [storage.check(path, picture=True) for path in save or []]
     request = options.Request(
         model,
         device,
@@ -76,7 +82,7 @@ def explain(
         exact_to_paper,
     )
     lens = request.load()
-    with busy("explaining"):
+    with measured("explaining"):
         e = lens.explain(text_a, text_b, **request.options(lens))
     for path in files:
         e.save(path)

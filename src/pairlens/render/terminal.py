@@ -1,4 +1,4 @@
-"""Explanations in the terminal, with rich: the texts, a coloured matrix that fits, the strongest pairs, the sums.
+"""Explanations in the terminal, with rich: the texts and their links, a coloured matrix that fits, and the sums.
 
 Colour only repeats what the numbers say: without it, in a pipe or under NO_COLOR, nothing is lost.
 """
@@ -6,25 +6,26 @@ Colour only repeats what the numbers say: without it, in a pipe or under NO_COLO
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.cells import cell_len, set_cell_size
 from rich.console import Group
 from rich.style import Style
-from rich.table import Table
 from rich.text import Text
 
+from pairlens.render.axis import Axis, axis, decimals, strengths, table
+from pairlens.render.colours import LIGHT, ink_on, shade
+from pairlens.render.running import Piece, lay, run
 from pairlens.render.text import clean, equation, provenance, signed, tiny
 
 if TYPE_CHECKING:
     from pairlens.explanation import Explanation, Pair
-    from pairlens.tokens import Unit
 
-NEGATIVE, NEUTRAL, POSITIVE = (33, 102, 172), (247, 247, 247), (230, 97, 1)
-"""Blue, near white, orange: told apart with every kind of colour vision, and each with a text colour of its own."""
 _ROWS = 24
 _TEXT_LINES = 6
 _BAR = 32
@@ -38,16 +39,16 @@ def view(
     Args:
         e: the explanation.
         width: how many columns there are.
-        top: how many of the strongest pairs to list.
+        top: how many of the strongest pairs to list; their numbers stand below their words in the two texts.
         special: show every special token; otherwise they are added up in one row and one column.
         rows: how many rows the matrix may have; the weakest are added up in one more, like columns that do not fit.
-        ascii_only: draw with ASCII characters.
+        ascii_only: draw with ASCII characters, and with ? for those of the texts that are not.
     """
-    marks = _Marks(*("~", "x", "#", "#", "#", "|")) if ascii_only else _Marks(*"…·█▌▐│")
-    parts = [_texts(e, width, marks), Text(), *_matrix(e, width, special, rows, marks), Text()]
-    if pairs := e.top(top, special=special) or e.top(top):
-        parts += [Text("strongest pairs", style="bold"), *_list(pairs, width, marks), Text()]
-    return Group(*parts, *_sums(e, width))
+    marks = _ASCII if ascii_only else _MARKS
+    pairs = e.top(top, special=special) or e.top(top)
+    links = [Text("strongest pairs", style="bold"), *_list(pairs, width, marks), Text()] if pairs else []
+    texts = _texts(e, pairs, special, width, marks)
+    return Group(*texts, Text(), *links, *_matrix(e, width, special, rows, marks), Text(), *_sums(e, width))
 
 
 @dataclass(frozen=True)
@@ -60,37 +61,12 @@ class _Marks:
     left_half: str
     right_half: str
     axis: str
+    zero: str
+    write: Callable[[str], str]
 
 
-@dataclass(frozen=True)
-class _Axis:
-    """What is shown along one side of the matrix.
-
-    `sums` (shown, units) adds up the units of each line; the first `single` lines are units of their own.
-    """
-
-    labels: tuple[str, ...]
-    sums: np.ndarray
-    single: int
-    hidden: int
-
-
-def _axis(units: Sequence[Unit], strength: np.ndarray, limit: int, special: bool) -> _Axis:
-    """The strongest units in the text's order, then the special tokens as one, then what is left as one.
-
-    Special tokens that contribute nothing at all, as at layer 0, are not shown.
-    """
-    folded = [i for i, unit in enumerate(units) if unit.kind == "special" and not special]
-    listed = [i for i in range(len(units)) if i not in folded]
-    order = sorted(listed, key=lambda i: -strength[i])
-    shown, hidden = sorted(order[:limit]), sorted(order[limit:])
-    groups = [(clean(units[i].text), [i]) for i in shown]
-    groups += [("special", folded)] if strength[folded].any() else []
-    groups += [("rest", hidden)] if hidden else []
-    sums = np.zeros((len(groups), len(units)))
-    for line, (_, members) in enumerate(groups):
-        sums[line, members] = 1.0
-    return _Axis(tuple(label for label, _ in groups), sums, len(shown), len(hidden))
+_MARKS = _Marks(*"…·█▌▐│·", write=lambda text: text)
+_ASCII = _Marks(*"~x###|0", write=lambda text: text.encode("ascii", "replace").decode())
 
 
 @dataclass(frozen=True)
@@ -98,12 +74,107 @@ class _Style:
     """How numbers and labels are written; narrow terminals get shorter ones."""
 
     decimals: int
-    bare: bool  # .12 instead of 0.12
+    bare: bool  # .12 instead of 0.12, and a mark for what rounds to zero
     label: int  # the widest label of a column
 
-    def write(self, value: float) -> str:
+    def write(self, value: float, zero: str = "0") -> str:
         text = signed(value, self.decimals)
-        return text.replace("0.", ".", 1) if self.bare and self.decimals and abs(float(text)) < 1 else text
+        if not self.bare or abs(float(text)) >= 1:
+            return text
+        return text.replace("0.", ".", 1) if float(text) else zero
+
+
+# The two texts, with the numbers of the pairs below their words, and the pairs.
+
+
+def _texts(e: Explanation, pairs: Sequence[Pair], special: bool, width: int, marks: _Marks) -> list[Text]:
+    """Both texts on a few lines each; a text that is too long is cut down to what is around the linked words."""
+    lines: list[Text] = []
+    strength_a, strength_b = strengths(e)
+    for name, text, units, strength, places, truncated in (
+        ("a", e.text_a, e.units_a, strength_a, [pair.row for pair in pairs], e.truncated_a),
+        ("b", e.text_b, e.units_b, strength_b, [pair.column for pair in pairs], e.truncated_b),
+    ):
+        side = axis(units, strength, special=special)
+        numbers: dict[int | None, list[int]] = {}
+        for rank, line in enumerate(map(side.lines().__getitem__, places)):
+            if line is not None:
+                numbers.setdefault(line, []).append(rank)
+        lines += _text(name, run(text, units, side, numbers), numbers, pairs, width, marks)
+        if truncated:
+            note = "longer than the model takes: only its beginning is explained"
+            lines += [Text(f"   {line}", style="yellow") for line in textwrap.wrap(note, max(width - 3, 20))]
+    return lines
+
+
+def _text(
+    name: str,
+    pieces: list[Piece],
+    numbers: dict[int | None, list[int]],
+    pairs: Sequence[Pair],
+    width: int,
+    marks: _Marks,
+) -> list[Text]:
+    """One text as it is; below each of its lines the numbers of the pairs, where their words begin."""
+    peak = max((abs(pair.value) for pair in pairs), default=0.0) or 1.0
+    lines: list[Text] = []
+    for placed in lay(pieces, numbers, lambda p: cell_len(marks.write(p.text)), width - 3, _TEXT_LINES, gap=marks.cut):
+        words = Text("   ", no_wrap=True)
+        for item in placed:
+            words.append(" " * (3 + int(item.start) - cell_len(words.plain)))
+            linked = item.piece.line in numbers
+            words.append(marks.write(item.piece.text), style=Style(bold=linked, dim=not linked))
+        begun = [item for item in placed if item.piece.space or item.piece.line in numbers]
+        owned = [numbers.get(item.piece.line, []) if item.piece.first else [] for item in begun]
+        starts = [(3 + int(item.start), ranks) for item, ranks in zip(begun, owned, strict=True)]
+        lines += [words, *_below(starts, [_colour(pair.value / peak) for pair in pairs], width)]
+    lines[0] = Text.assemble((f"{name}  ", "bold"), lines[0][3:], no_wrap=True)
+    return lines
+
+
+def _below(starts: Sequence[tuple[int, list[int]]], styles: Sequence[Style], width: int) -> list[Text]:
+    """Numbers below the words that begin at some columns: side by side as far as the next word, then stacked."""
+    lines: list[Text] = []
+    for (start, ranks), (end, _) in pairwise([*starts, (width + 1, [])]):
+        own: list[Text] = []  # lines that end with a number of this word
+        for number, style in ((str(rank + 1), styles[rank]) for rank in ranks):
+            beside = [line for line in own if len(line.plain) + 1 + len(number) < end]
+            free = [line for line in lines if len(line.plain) < start and line not in own]
+            line = (beside or free or [Text(no_wrap=True)])[0]
+            at = len(line.plain) + 1 if beside else min(start, width - len(number))
+            line.append(" " * (at - len(line.plain))).append(number, style=style)
+            lines += [line] if not beside and not free else []
+            own += [line] if not beside else []
+    return lines
+
+
+def _list(pairs: Sequence[Pair], width: int, marks: _Marks) -> list[Text]:
+    """The pairs with their values and bars, which go left from the axis for what takes from the score."""
+    peak = max((abs(pair.value) for pair in pairs), default=0.0) or 1.0
+    numbers = [signed(pair.value, decimals(peak)) for pair in pairs]
+    labels = [(marks.write(clean(pair.a.text)), marks.write(clean(pair.b.text))) for pair in pairs]
+    digits, order = max(map(len, numbers)), len(str(len(pairs)))
+    half = (width - order - digits - 15) // 2
+    room_a, room_b = (min(max(map(cell_len, side)), half) for side in zip(*labels, strict=True))
+    room = min(width - order - room_a - room_b - digits - 9, _BAR)
+    low, high = (max(0.0, *(sign * pair.value for pair in pairs)) for sign in (-1, 1))
+    scale = room / ((low + high) or 1.0)
+    left = math.ceil(low * scale)
+    lines = []
+    for rank, (pair, (a, b), number) in enumerate(zip(pairs, labels, numbers, strict=True), 1):
+        length = abs(pair.value) * scale
+        if pair.value < 0:
+            bar = f"{(marks.right_half if length % 1 >= 0.5 else '') + marks.full * int(length):>{left}}"
+            drawn = Text.assemble((bar, _end(pair.value)), marks.axis)
+        else:
+            bar = marks.full * int(length) + (marks.left_half if length % 1 >= 0.5 else "")
+            drawn = Text.assemble(" " * left, marks.axis, (bar, _end(pair.value)))
+        names = f"  {_cell(a, room_a, marks)} {marks.between} {_cell(b, room_b, marks)}  {number:>{digits}} "
+        lines.append(Text.assemble((f"{rank:>{order}}", _colour(pair.value / peak)), names, drawn, no_wrap=True))
+    return lines
+
+
+# The matrix.
 
 
 def _matrix(e: Explanation, width: int, special: bool, rows: int, marks: _Marks) -> list[Text]:
@@ -116,9 +187,11 @@ def _matrix(e: Explanation, width: int, special: bool, rows: int, marks: _Marks)
     if across.hidden and len(e.units_a) < len(e.units_b):
         e, names = e.swap(), ("b", "a")
         down, across, style, head = _plan(e, width, special, rows)
-    grid = _grid(e, down, across)
+    if across.hidden:  # a few columns do not deserve many rows
+        down, across, style, head = _plan(e, width, special, min(rows, max(8, 3 * across.single)))
+    grid = table(e, down, across)
     totals = ("sum", "effects")[: len(grid) - len(down.labels)]
-    labels_a, labels_b = (*down.labels, *totals), (*across.labels, *totals)
+    labels_a, labels_b = ([marks.write(label) for label in (*side.labels, *totals)] for side in (down, across))
     widths = _widths(labels_b, grid, style)
     peak = float(np.abs(grid[: down.single, : across.single]).max(initial=0.0)) or 1.0
     lines = [Text(set_cell_size(" \\ ".join(names), head), style="dim", no_wrap=True)]
@@ -129,63 +202,47 @@ def _matrix(e: Explanation, width: int, special: bool, rows: int, marks: _Marks)
         line = Text(_cell(label, head, marks), style="bold", no_wrap=True)
         for j, (value, room) in enumerate(zip(numbers, widths, strict=True)):
             inside = i < len(down.labels) and j < len(across.labels)
-            written = "" if math.isnan(value) else style.write(value)
+            written = "" if math.isnan(value) else style.write(value, marks.zero)
             line.append(f" {written:>{room}}{edge[j]}", style=_colour(value / peak) if inside else Style(bold=False))
+        line.rstrip()
         lines.append(line)
-    folded = [sum(unit.kind == "special" and not special for unit in units) for units in (e.units_a, e.units_b)]
-    silent = sum(folded) and "special" not in (*down.labels[down.single :], *across.labels[across.single :])
-    notes = [
-        _note("rest", names, (down.hidden, across.hidden), "weaker unit"),
-        _note("special", names, folded, "token") + (", all zero" if silent else ""),
-    ]
-    signs = [(" + ", _colour(0.6)), " adds to the score   ", (" - ", _colour(-0.6)), " takes from it"]
-    return [*lines, Text(), Text.assemble(*signs), *(Text(note, style="dim") for note in notes if note)]
+    return [*lines, Text(), *_key(down, across, names, width)]
 
 
-def _plan(e: Explanation, width: int, special: bool, rows: int) -> tuple[_Axis, _Axis, _Style, int]:
+def _plan(e: Explanation, width: int, special: bool, rows: int) -> tuple[Axis, Axis, _Style, int]:
     """What goes down, what goes across, how numbers are written, and the width of the rows' labels."""
-    down = _axis(e.units_a, np.abs(e.matrix).sum(1) + np.abs(e.effects_a), rows, special)
+    down = axis(e.units_a, strengths(e)[0], limit=rows, special=special)
     head = min(max(cell_len(label) for label in (*down.labels, "effects")), 18 if width >= 80 else 10)
     return down, *_fit(e, down, width - head, special), head
 
 
-def _grid(e: Explanation, down: _Axis, across: _Axis) -> np.ndarray:
-    """The numbers to show: the matrix, a row and a column of its sums, and one each of effects if there are any."""
-    values = down.sums @ e.matrix @ across.sums.T
-    grid = np.block([[values, values.sum(1)[:, None]], [values.sum(0), values.sum()]])
-    if e.effects_a.any() or e.effects_b.any():
-        grid = np.pad(grid, (0, 1), constant_values=math.nan)
-        grid[:-1, -1] = *(down.sums @ e.effects_a), e.effects_a.sum()
-        grid[-1, :-1] = *(across.sums @ e.effects_b), e.effects_b.sum()
-    return grid
-
-
-def _fit(e: Explanation, down: _Axis, room: int, special: bool) -> tuple[_Axis, _Style]:
+def _fit(e: Explanation, down: Axis, room: int, special: bool) -> tuple[Axis, _Style]:
     """The columns to show and how: all of them, with shorter numbers and labels if need be, else fewer of them."""
-    strength = np.abs(e.matrix).sum(0) + np.abs(e.effects_b)
+    strength = strengths(e)[1]
 
-    def fits(across: _Axis, style: _Style) -> bool:
+    def fits(across: Axis, style: _Style) -> bool:
         labels = (*across.labels, "sum", "effects")
-        return sum(width + 1 for width in _widths(labels, _grid(e, down, across), style)) < room
+        return sum(width + 1 for width in _widths(labels, table(e, down, across), style)) < room
 
-    everything = _axis(e.units_b, strength, len(e.units_b), special)
-    peak = float(np.abs(_grid(e, down, everything)[: down.single, : everything.single]).max(initial=0.0)) or 1.0
-    decimals = _decimals(peak)
-    short = max(decimals - 1, 0)
-    styles = _Style(decimals, False, 12), _Style(decimals, False, 7), _Style(short, True, 7), _Style(short, True, 5)
+    def columns(limit: int) -> Axis:
+        return axis(e.units_b, strength, limit=limit, special=special)
+
+    everything = columns(len(e.units_b))
+    peak = float(np.abs(table(e, down, everything)[: down.single, : everything.single]).max(initial=0.0)) or 1.0
+    long = decimals(peak)
+    short = max(long - 1, 0)
+    styles = [_Style(long, False, label) for label in (12, 9, 7)] + [
+        _Style(short, True, label) for label in (9, 7, 6, 5, 4)
+    ]
     for style in styles:
         if fits(everything, style):
             return everything, style
+    style = next((style for style in styles[-4:] if fits(columns(1), style)), styles[-1])
     few, many = 1, everything.single  # one column is always shown; `many` do not fit
     while few + 1 < many:
         middle = (few + many) // 2
-        few, many = (middle, many) if fits(_axis(e.units_b, strength, middle, special), styles[2]) else (few, middle)
-    return _axis(e.units_b, strength, few, special), styles[2]
-
-
-def _decimals(peak: float) -> int:
-    """How many decimals give the largest number three digits."""
-    return min(max(2 - math.floor(math.log10(peak)), 0), 6)
+        few, many = (middle, many) if fits(columns(middle), style) else (few, middle)
+    return columns(few), style
 
 
 def _widths(labels: Sequence[str], grid: np.ndarray, style: _Style) -> list[int]:
@@ -194,58 +251,45 @@ def _widths(labels: Sequence[str], grid: np.ndarray, style: _Style) -> list[int]
     return [max(n, min(cell_len(label), style.label)) for n, label in zip(numbers, labels, strict=False)]
 
 
-def _note(name: str, names: Sequence[str], counts: Sequence[int], what: str) -> str:
+def _key(down: Axis, across: Axis, names: Sequence[str], width: int) -> list[Text]:
+    """What the colours mean, and what the folded lines add up."""
+    silent = ", all zero" if down.silent + across.silent == bool(down.folded) + bool(across.folded) else ""
+    notes = [
+        _note("rest", names, (down.hidden, across.hidden), "weaker unit"),
+        _note("special", names, (down.folded, across.folded), "token", silent),
+    ]
+    adds, takes = (" adds to the score   ", " takes from it") if width >= 44 else (" adds   ", " takes away")
+    signs = Text.assemble((" + ", _colour(0.6)), adds, (" - ", _colour(-0.6)), takes)
+    return [signs, *(Text(line, style="dim") for note in notes for line in textwrap.wrap(note, width))]
+
+
+def _note(name: str, names: Sequence[str], counts: Sequence[int], what: str, more: str = "") -> str:
     """What a row and a column add up: "rest: 3 weaker units of a"; nothing if they add up nothing."""
     found = sorted((side, count) for side, count in zip(names, counts, strict=True) if count)
     parts = [f"{count} {what}{'s' * (count > 1)} of {side}" for side, count in found]
-    return f"{name}: {', '.join(parts)}" if parts else ""
-
-
-def _list(pairs: Sequence[Pair], width: int, marks: _Marks) -> list[Text]:
-    """The pairs with their values and bars, which go left from the axis for what takes from the score."""
-    peak = max(abs(pair.value) for pair in pairs) or 1.0
-    decimals = _decimals(peak)
-    numbers = [signed(pair.value, decimals) for pair in pairs]
-    labels = [(clean(pair.a.text), clean(pair.b.text)) for pair in pairs]
-    digits = max(map(len, numbers))
-    room_a, room_b = (min(max(map(cell_len, side)), (width - digits - 16) // 2) for side in zip(*labels, strict=True))
-    room = min(width - room_a - room_b - digits - 9, _BAR)
-    low, high = (max(0.0, *(sign * pair.value for pair in pairs)) for sign in (-1, 1))
-    scale = room / ((low + high) or 1.0)
-    left = math.ceil(low * scale)
-    lines = []
-    for pair, (a, b), number in zip(pairs, labels, numbers, strict=True):
-        length = abs(pair.value) * scale
-        if pair.value < 0:
-            bar = f"{(marks.right_half if length % 1 >= 0.5 else '') + marks.full * int(length):>{left}}"
-            drawn = Text.assemble((bar, _rgb(NEGATIVE)), marks.axis)
-        else:
-            bar = marks.full * int(length) + (marks.left_half if length % 1 >= 0.5 else "")
-            drawn = Text.assemble(" " * left, marks.axis, (bar, _rgb(POSITIVE)))
-        names = f"  {_cell(a, room_a, marks)} {marks.between} {_cell(b, room_b, marks)}  {number:>{digits}}  "
-        lines.append(Text.assemble(names, drawn, no_wrap=True))
-    return lines
-
-
-def _texts(e: Explanation, width: int, marks: _Marks) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, text, truncated in (("a", e.text_a, e.truncated_a), ("b", e.text_b, e.truncated_b)):
-        grid.add_row(name, Text(_cell(clean(text), (width - 3) * _TEXT_LINES, marks).rstrip()))
-        if truncated:
-            grid.add_row("", Text("longer than the model takes: only its beginning is explained", style="yellow"))
-    return grid
+    return f"{name}: {', '.join(parts)}{more}" if parts else ""
 
 
 def _sums(e: Explanation, width: int) -> list[Text]:
     """The one line of sums and gap, and how the explanation was made."""
-    total, gaps = equation(e), f"(gap of the texts: {tiny(e.gap_a)}, {tiny(e.gap_b)})"
+    gaps = f"(gap of the texts: {tiny(e.gap_a)}, {tiny(e.gap_b)})"
     if e.settings.get("method") == "shapley":
         worst = float(e.entry_error.max())
-        gaps = f"(standard error of a pair: at most {worst:.0e})" if worst else "(every deletion tried: exact)"
-    together = [f"{total}   {gaps}"] if len(total) + len(gaps) + 3 <= width else [total, gaps]
-    return [*(Text(line, style="bold") for line in together), Text(provenance(e), style="dim")]
+        gaps = f"(standard error of a pair: at most {worst:.1g})" if worst else "(every deletion tried: exact)"
+    total = equation(e)
+    together = [f"{total}   {gaps}"] if len(total) + len(gaps) + 3 <= width else [*_broken(total, width), gaps]
+    made = textwrap.wrap(provenance(e), width)
+    return [*(Text(line, style="bold") for line in together), *(Text(line, style="dim") for line in made)]
+
+
+def _broken(total: str, width: int) -> list[str]:
+    """The equation on lines that begin with a sign."""
+    lines = [""]
+    for part in total.replace(" = ", "\n= ").replace(" + ", "\n+ ").split("\n"):
+        if lines[-1] and len(lines[-1]) + 1 + len(part) > width:
+            lines.append("  ")
+        lines[-1] += part if not lines[-1].strip() else f" {part}"
+    return lines
 
 
 def _cell(label: str, room: int, marks: _Marks, *, right: bool = False) -> str:
@@ -256,15 +300,12 @@ def _cell(label: str, room: int, marks: _Marks, *, right: bool = False) -> str:
     return padding + label if right else label + padding
 
 
+def _end(value: float) -> str:
+    return LIGHT.apart if value < 0 else LIGHT.together
+
+
 def _colour(strength: float) -> Style:
     """The cell of a value between -1 and 1: black or white on a shade, the same in light and in dark terminals."""
-    share = min(abs(strength), 1.0) ** 0.6  # so that one strong pair does not pale all others
-    end = POSITIVE if strength > 0 else NEGATIVE
-    shade = tuple(round(zero + share * (full - zero)) for zero, full in zip(NEUTRAL, end, strict=True))
-    red, green, blue = ((channel / 255) ** 2.2 for channel in shade)
-    dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.18  # where white and black have the same contrast
-    return Style(color="#ffffff" if dark else "#000000", bgcolor=_rgb(shade), bold=False, dim=False)
-
-
-def _rgb(colour: tuple[int, ...]) -> str:
-    return f"rgb({','.join(map(str, colour))})"
+    # The root, so that one strong pair does not pale all others: the numbers are there to say how strong it is.
+    colour = shade(math.copysign(min(abs(strength), 1.0) ** 0.6, strength))
+    return Style(color=ink_on(colour), bgcolor=colour, bold=False, dim=False)

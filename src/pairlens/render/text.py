@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 WIDTH = 80
 STRONGEST = 5
 # Characters that would move a terminal's cursor, change its colours or the direction of writing.
-_UNSAFE = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
+)
 
 
 def summary(e: Explanation) -> str:
@@ -63,6 +65,7 @@ def provenance(e: Explanation) -> str:
     words = [
         str(known.get("model", "")).rstrip("/").rsplit("/", 1)[-1],
         str(known.get("method", "")),
+        f"near {known['near']:g}" if "near" in known else "",
         f"layer {known['layer']}" if "layer" in known else "",
         f"level {level}" if isinstance(level, str) else "",
         str(known.get("measure", "")),
@@ -106,7 +109,12 @@ def tiny(value: float) -> str:
 
 def clean(text: str) -> str:
     """The text on one line; characters that a terminal would obey stand as �."""
-    return _UNSAFE.sub("\ufffd", re.sub(r"\s+", " ", text)).strip() or " "
+    return safe(re.sub(r"\s+", " ", text)).strip() or " "
+
+
+def safe(text: str) -> str:
+    """The text with � for characters that a terminal would obey, or that change the direction of writing."""
+    return _UNSAFE.sub("\ufffd", text)
 
 
 def shorten(text: str, width: int) -> str:
