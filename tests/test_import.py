@@ -9,7 +9,7 @@ import sys
 OPTIONAL = """beartype datasets fastapi hypothesis jaxtyping lancedb matplotlib mkdocs pandas peft psutil
 pyarrow pydantic pytest ray rich spacy typer uvicorn""".split()
 
-EXPLAIN = """
+WITHOUT = """
 import sys
 blocked = set({optional!r})
 class Without:
@@ -22,7 +22,17 @@ class Without:
         if name in blocked or name.split(".")[0] in blocked:
             return None
         return self.finder.find_spec(name, path, target)
+    def find_distributions(self, *context):
+        # sentence-transformers looks at what is installed, not at what can be imported.
+        wanted = context[0].name if context else None
+        found = getattr(self.finder, "find_distributions", None)
+        return [] if found is None or wanted in blocked else found(*context)
 sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
+"""
+
+EXPLAIN = (
+    WITHOUT
+    + """
 import pairlens
 e = pairlens.Lens().explain("A cat.", "A dog.", layer=6)
 assert abs(e.score - e.base - e.matrix.sum() - e.gap) < 1e-12
@@ -33,6 +43,7 @@ loaded = sorted(blocked & set(sys.modules))
 assert not loaded, loaded
 print("explained", round(e.score, 3))
 """
+)
 
 
 def run(code: str) -> str:

@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pairlens.adjusted.training import adjust
     from pairlens.contributions import Contributions
     from pairlens.errors import (
         InputError,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "pairlens.adjusted.training": ("adjust",),
     "pairlens.contributions": ("Contributions",),
     "pairlens.errors": (
         "InputError",
@@ -79,6 +81,7 @@ __all__ = [
     "TruncationWarning",
     "Unit",
     "__version__",
+    "adjust",
     "decompose",
 ]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from pairlens import progress
 from pairlens.errors import InputError, ModelError, NumericalError
 from pairlens.games import Games
 from pairlens.reading import Text, check_text
@@ -45,6 +47,12 @@ class BlackBox:
         self._dim: int | None = None
         self._known: dict[str, Array] = {}
 
+    def fork(self) -> BlackBox:
+        """Another one, for another thread, that remembers for itself."""
+        other = copy.copy(self)
+        other._known = {}
+        return other
+
     def layers(self, role: str | None = None) -> int:
         """None that can be seen."""
         return 0
@@ -63,7 +71,8 @@ class BlackBox:
             raise InputError(f"a black box has no roles; put the prompt for {role!r} into the text or the function.")
         check_text(text)
         units = tuple(Unit(text[start:end], start, end) for start, end in level_spans(text, "word"))
-        return Text(text, None, "", {}, tuple(unit.text for unit in units), units, truncated=False)
+        tokens, kept = tuple(unit.text for unit in units), (False,) * len(units)
+        return Text(text, None, "", {}, tokens, units, truncated=False, kept=kept)
 
     def games(self, texts: Sequence[Text], labels: Sequence[Sequence[int]], space: str) -> Games:
         """What becomes of the vectors when characters are cut out."""
@@ -78,9 +87,11 @@ class BlackBox:
         if len(self._known) > REMEMBERED:
             self._known.clear()
         fresh = [text for text in dict.fromkeys(texts) if text not in self._known]
+        steps = progress.Steps(len(fresh))
         for start in range(0, len(fresh), BATCH):
             part = fresh[start : start + BATCH]
             self._known.update(zip(part, self._ask(part), strict=True))
+            steps.advance(len(part))
         return np.array([self._known[text] for text in texts])
 
     def _ask(self, texts: list[str]) -> Array:

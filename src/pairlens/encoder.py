@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import copy
 import functools
-import hashlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,11 +14,14 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from pairlens.architectures import differentiable, tap_layers, twin, widths
+from pairlens import progress
+from pairlens.adjusted.layout import ADJUSTED
+from pairlens.architectures import differentiable, tap_layers, twin, untap, widths
 from pairlens.errors import InputError, ModelError, NumericalError
 from pairlens.games import Games, TokenGames
 from pairlens.gating import Gates, Positions, gated, pooling_weights
-from pairlens.loading import SHIFTING, load
+from pairlens.integrate import BUDGET
+from pairlens.loading import SHIFTING, class_name, fingerprint, load
 from pairlens.reading import Reader, Text
 from pairlens.reference import reference_ids, reference_states
 from pairlens.routes import Route, routed
@@ -30,6 +33,8 @@ SPACES = ("unit", "output", "raw")
 PROBE = "one two three"
 PASSES = 4096
 """Tokens that plain forward passes take at a time: large enough for the matrix products, small enough for memory."""
+STEP = 2e10
+"""Operations that a step takes where somebody watches: a fraction of a second on one core."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +70,7 @@ class Encoder:
         self.dtype = dtype
         # Asked again every time: the caller may set another truncation, measure, prompt or length on the model.
         self._model = loaded
-        modules = nn.ModuleList(loaded.children())
-        self._twin = twin(modules, dtype=dtype, device=self.device)
+        self._twin = twin(nn.ModuleList(loaded.children()), dtype=dtype, device=self.device)
         for module in self._twin:
             shifting = [i for i, cls in enumerate(type(module).__mro__) if SHIFTING in cls.__name__]
             if shifting:
@@ -75,6 +79,14 @@ class Encoder:
         self._routes: dict[str | None, Route] = {}
         # The tap is state, so one thread at a time may run the twin.
         self._lock = threading.RLock()
+
+    def fork(self) -> Encoder:
+        """Another encoder on the same weights, for another thread."""
+        other = copy.copy(self)
+        with self._lock:
+            other._twin = untap(twin(self._twin, dtype=self.dtype, device=self.device))
+        other._routes, other._lock = {}, threading.RLock()
+        return other
 
     # What the model is like.
 
@@ -96,11 +108,7 @@ class Encoder:
     @functools.cached_property
     def fingerprint(self) -> str:
         """A short name for the weights, from a few numbers of every one."""
-        digest = hashlib.sha256()
-        for name, parameter in self._model.named_parameters():
-            flat = parameter.detach().flatten()
-            digest.update(name.encode() + flat[:: max(1, flat.numel() // 8)].double().cpu().numpy().tobytes())
-        return digest.hexdigest()[:16]
+        return fingerprint(self._model)
 
     def route(self, role: str | None = None) -> Route:
         """The modules for a role; None is what `SentenceTransformer.encode` does without one."""
@@ -177,11 +185,12 @@ class Encoder:
             assert route.tap is not None
             ran, inputs = route.tap.record(lambda: route.run(dict(features), 0, 1))
             both = ran["token_embeddings"] if layer == route.layers else inputs[layer]
-            embedding = self._finish(route, ran, space)
-            output = self._finish(route, ran, "output")
             if self.adjusted:
-                embedding = embedding[:count] - embedding[count:]
-                output = F.normalize(embedding, dim=-1) if route.ending else embedding
+                whole = self._before_ending(route, ran)
+                shifted = whole[:count] - whole[count:]
+                embedding, output = (self._end_shifted(route, shifted, own) for own in (space, "output"))
+            else:
+                embedding, output = (self._finish(route, ran, own) for own in (space, "output"))
             if not torch.isfinite(embedding).all():
                 raise self.not_finite()
             # A text that is its own reference goes nowhere, not even by a rounding error.
@@ -198,11 +207,7 @@ class Encoder:
     def outputs(self, texts: Sequence[Text]) -> Array:
         """The model's own embeddings of texts of one role, (texts, dim)."""
         whole = [np.ones(len(text.tokens), dtype=bool) for text in texts]
-        found = self.encode(texts, range(len(texts)), whole, "output")
-        if self.adjusted and self.route(texts[0].role).ending:
-            found = self.encode(texts, range(len(texts)), whole, "raw")
-            return found / np.linalg.norm(found, axis=1, keepdims=True)
-        return found
+        return self.encode(texts, range(len(texts)), whole, "output")
 
     def encode(self, texts: Sequence[Text], rows: Sequence[int], keeps: Sequence[Array], space: str) -> Array:
         """Plain forward passes over texts of one role with tokens taken out, those left closing up, (passes, dim).
@@ -215,17 +220,19 @@ class Encoder:
         """
         route = self.route(texts[0].role)
         lengths = np.array([int(keep.sum()) for keep in keeps])
-        found = np.zeros((0, 0))
-        with self._lock, torch.inference_mode():
+        found, steps = np.zeros((0, 0)), progress.Steps(lengths.sum())
+        with self._lock:
             for length in np.unique(lengths):
                 places = np.flatnonzero(lengths == length)
-                size = max(1, PASSES // max(1, int(length)))
+                size = max(1, self._stride(route) // max(1, int(length)))
                 for start in range(0, len(places), size):
                     part = places[start : start + size]
-                    embedding = self._encode(route, [texts[rows[i]] for i in part], [keeps[i] for i in part], space)
+                    with torch.inference_mode():
+                        embedding = self._encode(route, [texts[rows[i]] for i in part], [keeps[i] for i in part], space)
                     if not found.size:
                         found = np.zeros((len(keeps), embedding.shape[1]))
                     found[part] = embedding.double().cpu().numpy()
+                    steps.advance(len(part) * length)
         if not np.isfinite(found).all():
             raise self.not_finite()
         return found
@@ -282,11 +289,29 @@ class Encoder:
         inner, heads = widths(self.route(role).modules[0])
         return tokens * max(inner, heads * tokens) * 4 * torch.finfo(self.dtype).bits // 8
 
+    def effort(self, role: str | None = None) -> float:
+        """Operations that a forward pass takes for one token, roughly."""
+        inner, _ = widths(self.route(role).modules[0])
+        # A layer multiplies each token by 12 square matrices of the hidden width, which is a quarter of the inner one.
+        return 1.5 * inner**2 * max(1, self.layers(role))
+
+    def budget(self, tokens: int, role: str | None = None) -> int:
+        """Bytes that the intermediate results of one chunk may take: less where somebody watches."""
+        if not progress.watched():
+            return BUDGET
+        return min(BUDGET, self.cost(tokens, role) * max(2, self._stride(self.route(role)) // tokens))
+
     def running(self) -> threading.RLock:
         """A lock to hold while the tail is in use."""
         return self._lock
 
     # Inside.
+
+    def _stride(self, route: Route) -> int:
+        """Tokens that a forward pass takes at a time."""
+        if not progress.watched():
+            return PASSES
+        return min(PASSES, int((STEP if self.device.type == "cpu" else 50 * STEP) / self.effort(route.role)))
 
     def _prompt(self, role: str | None) -> str:
         names = {"query": ("query",), "document": ("document", "passage", "corpus")}.get(role or "", ())
@@ -298,9 +323,14 @@ class Encoder:
 
     def _open(self, role: str | None) -> Route:
         modules: list[nn.Module] = []
+        adjusted = None
         for module in self._twin:
-            modules += list(routed(module, role)) if hasattr(module, "sub_modules") else [module]
-        reader = Reader(modules[0], role, self.device)
+            if class_name(module) == ADJUSTED:
+                adjusted = module
+                modules += list(module.body)  # pyright: ignore[reportArgumentType]
+            else:
+                modules += list(routed(module, role)) if hasattr(module, "sub_modules") else [module]
+        reader = Reader(modules[0], role, self.device, adjusted)
         route = Route(modules, role, reader)
         if route.static:
             return route
@@ -333,13 +363,14 @@ class Encoder:
             name: torch.cat([own[name] for own in inputs]) if isinstance(value, Tensor) else value
             for name, value in inputs[0].items()
         }
-        embedding = self._finish(route, route.run(dict(features), 0, 1), space)
-        if self.adjusted:
-            ids = [reference_ids(text, "padding", route.reader) for text in texts]
-            kept = [own[torch.as_tensor(keep)] for own, keep in zip(ids, keeps, strict=True)]
-            features["input_ids"] = torch.stack(kept).to(self.device)
-            embedding = embedding - self._finish(route, route.run(features, 0, 1), space)
-        return embedding
+        ran = route.run(dict(features), 0, 1)
+        if not self.adjusted:
+            return self._finish(route, ran, space)
+        ids = [reference_ids(text, "padding", route.reader) for text in texts]
+        kept = [own[torch.as_tensor(keep)] for own, keep in zip(ids, keeps, strict=True)]
+        features["input_ids"] = torch.stack(kept).to(self.device)
+        reference = self._before_ending(route, route.run(features, 0, 1))
+        return self._end_shifted(route, self._before_ending(route, ran) - reference, space)
 
     def _kept(self, features: dict[str, Any], keep: Array) -> dict[str, Any]:
         """A text's features with only the tokens that stay."""
@@ -368,6 +399,16 @@ class Encoder:
         if self.truncate_dim is not None:
             embedding = embedding[..., : self.truncate_dim]
         return F.normalize(embedding, dim=-1) if space == "unit" else embedding
+
+    def _before_ending(self, route: Route, ran: dict[str, Any]) -> Tensor:
+        """From the transformer's output to the whole embedding before a final Normalize."""
+        return route.run(dict(ran), 1, len(route.modules) - route.ending)["sentence_embedding"]
+
+    def _end_shifted(self, route: Route, shifted: Tensor, space: str) -> Tensor:
+        """What an adjusted model makes of its shifted embedding, in a space."""
+        if space == "output" and route.ending:
+            shifted = F.normalize(shifted, dim=-1)
+        return shifted if self.truncate_dim is None else shifted[..., : self.truncate_dim]
 
     def not_finite(self) -> NumericalError:
         """The error for an embedding that is not a number, with the weights to blame."""

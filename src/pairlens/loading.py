@@ -12,6 +12,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from pairlens.adjusted.layout import ADJUSTED, plain_entries
 from pairlens.errors import InputError, ModelError
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -40,7 +41,7 @@ def offline_model() -> Path | None:
 
 
 def load(model: Any, device: Any) -> tuple[Any, str, bool]:
-    """The SentenceTransformer, a name for it, and whether it is one of the papers' adjusted models.
+    """The SentenceTransformer, a name for it, and whether it is adjusted, by us or in the papers' way.
 
     An object is used as it is; nothing is loaded again.
     """
@@ -59,8 +60,38 @@ def load(model: Any, device: Any) -> tuple[Any, str, bool]:
             return _load_folder(folder, device)
         if folder.exists():
             raise ModelError(f"{name} is a file; a model is a folder with modules.json or config.json in it.")
-        return _load_named(name, device), name, False
-    return _accept(model), _name_of(model), any(SHIFTING in cls.__name__ for m in model for cls in type(m).__mro__)
+        loaded = _load_named(name, device)
+        return loaded, name, _adjusted(loaded)
+    return _accept(model), _name_of(model), _adjusted(model)
+
+
+def _adjusted(model: Any) -> bool:
+    """Whether a model is one that subtracts its reference's embedding."""
+    modules = list(model)
+    place = next((i for i, module in enumerate(modules) if class_name(module) == ADJUSTED), None)
+    if place is None:
+        return any(SHIFTING in cls.__name__ for module in modules for cls in type(module).__mro__)
+    after = [type(module).__name__ for module in modules[place + 1 :]]
+    if place or set(after) - {"Normalize"}:
+        raise ModelError(
+            "an adjusted model is the adjusted module and perhaps a Normalize after it: with "
+            f"{', '.join(type(module).__name__ for module in modules)} its reference's embedding is not zero."
+        )
+    return True
+
+
+def class_name(module: Any) -> str:
+    """A module's class as modules.json has it."""
+    return f"{type(module).__module__}.{type(module).__name__}"
+
+
+def fingerprint(model: Any) -> str:
+    """A short name for a model's weights, from a few numbers of every one."""
+    digest = hashlib.sha256()
+    for name, parameter in model.named_parameters():
+        flat = parameter.detach().flatten()
+        digest.update(name.encode() + flat[:: max(1, flat.numel() // 8)].double().cpu().numpy().tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _name_of(model: Any) -> str:
@@ -111,6 +142,9 @@ def _load_folder(folder: Path, device: Any) -> tuple[Any, str, bool]:
         kinds = [entry.get("type", "").rsplit(".", 1)[-1] for entry in entries]
         if set(PAPERS) & set(kinds):
             return _load_papers(folder, entries, device), str(folder), SHIFTING in kinds
+        if ADJUSTED in [entry.get("type") for entry in entries]:
+            loaded = _load_adjusted(folder, entries, device)
+            return loaded, str(folder), _adjusted(loaded)
     elif not (folder / "config.json").is_file():
         raise ModelError(
             f"{folder} is not a model: it has neither modules.json nor config.json. "
@@ -133,11 +167,31 @@ def _load_papers(folder: Path, entries: list[dict[str, Any]], device: Any) -> An
         {**entry, "type": "sentence_transformers.models.Transformer"} if entry["type"].endswith(PAPERS) else entry
         for entry in entries
     ]
+    return _load_entries(folder, plain, device)
+
+
+def _load_adjusted(folder: Path, entries: list[dict[str, Any]], device: Any) -> Any:
+    """An adjusted model, as the plain one and our own module around it.
+
+    sentence-transformers loads modules of other packages only where it is told to trust a model's code. This one's is
+    ours, and nothing else is trusted.
+    """
+    from pairlens.adjusted.module import Adjusted
+    from pairlens.adjusted.wrapping import rebuilt
+
+    plain = _load_entries(folder, plain_entries(folder, entries), device)
+    modules = list(plain)
+    count = len(modules) - len(entries) + 1
+    return rebuilt(plain, [Adjusted(modules[:count]), *modules[count:]])
+
+
+def _load_entries(folder: Path, entries: list[dict[str, Any]], device: Any) -> Any:
+    """A folder's model with another list of modules than its own."""
     with tempfile.TemporaryDirectory() as scratch:
         for path in folder.iterdir():
             (Path(scratch) / path.name).symlink_to(path.resolve())
         (Path(scratch) / "modules.json").unlink()
-        (Path(scratch) / "modules.json").write_text(json.dumps(plain), encoding="utf-8")
+        (Path(scratch) / "modules.json").write_text(json.dumps(entries), encoding="utf-8")
         return _load_named(scratch, device)
 
 
@@ -145,6 +199,7 @@ def _load_named(name: str, device: Any) -> Any:
     import torch
     from sentence_transformers import SentenceTransformer
 
+    source = name
     try:
         # Without a network the hub's client retries for a minute; the cache can be asked at once.
         source = name if Path(name).is_dir() or _hub_answers() else _cached(name)
@@ -160,6 +215,9 @@ def _load_named(name: str, device: Any) -> Any:
             "pip install 'pairlens[offline]'."
         ) from error
     except (ValueError, KeyError, AttributeError, ImportError, RuntimeError) as error:
+        if ADJUSTED in str(error) and not Path(name).is_dir():  # an adjusted model that lies on the hub
+            folder = Path(source if Path(source).is_dir() else _fetched(name))
+            return _load_adjusted(folder, _read_json(folder / "modules.json"), device)
         raise ModelError(f"{name} could not be loaded as a sentence encoder: {_first_line(error)}") from error
 
 
@@ -188,6 +246,13 @@ def _cached(name: str) -> str:
         return huggingface_hub.snapshot_download(name, local_files_only=True)
     except (OSError, ValueError) as error:
         raise OSError("the hub cannot be reached, and its cache on this machine does not hold the model.") from error
+
+
+def _fetched(name: str) -> str:
+    """The folder of a model that is fetched from the hub."""
+    import huggingface_hub
+
+    return huggingface_hub.snapshot_download(name)
 
 
 def _first_line(error: BaseException) -> str:

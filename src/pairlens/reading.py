@@ -25,11 +25,8 @@ class Text:
     tokens: tuple[str, ...]
     units: tuple[Unit, ...]
     truncated: bool
-
-    @property
-    def kept(self) -> tuple[bool, ...]:
-        """For every token, whether it also stands in the reference: special tokens and the prompt's."""
-        return tuple(unit.kind != "text" for unit in self.units)
+    kept: tuple[bool, ...]
+    """For every token, whether it also stands in the reference: special tokens and the prompt's."""
 
 
 def check_text(text: object) -> None:
@@ -49,8 +46,10 @@ def check_text(text: object) -> None:
 class Reader:
     """Reads texts with the tokenizer of one input module."""
 
-    def __init__(self, module: nn.Module, role: str | None, device: torch.device) -> None:
+    def __init__(self, module: nn.Module, role: str | None, device: torch.device, adjusted: Any = None) -> None:
         self.module: Any = module
+        # An adjusted model's own module says what its reference keeps.
+        self.adjusted = adjusted
         self.role = role
         self.device = device
         self.tokenizer: Any = getattr(module, "tokenizer", None)
@@ -73,7 +72,13 @@ class Reader:
             )
         if prompt and features["input_ids"].ndim == 2:
             features["prompt_length"] = self._prompt_length(prompt)
-        return Text(text, self.role, prompt, features, tuple(tokens), units, truncated)
+        kept = tuple(unit.kind != "text" for unit in units)
+        if self.adjusted is not None:
+            noted = dict(features)
+            if hasattr(self.module, "preprocess"):  # before sentence-transformers 5.4 modules are not told the prompt
+                self.adjusted.note_prompt(noted, prompt)
+            kept = tuple(self.adjusted.kept(noted)[0].tolist())
+        return Text(text, self.role, prompt, features, tuple(tokens), units, truncated, kept)
 
     def _tokenize(self, text: str) -> dict[str, Any]:
         if hasattr(self.module, "preprocess"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -11,12 +11,19 @@ from torch import Tensor
 from pairlens.errors import ModelError
 
 if TYPE_CHECKING:
-    from pairlens.reading import Reader, Text
+    from pairlens.reading import Text
 
 REFERENCES = ("padding", "mask", "zero")
 
 
-def reference_token(reference: str, reader: Reader) -> tuple[int, str]:
+@runtime_checkable
+class Tokenizing(Protocol):
+    """Whatever has a tokenizer: a reader of texts, or a module."""
+
+    tokenizer: Any
+
+
+def reference_token(reference: str, reader: Tokenizing) -> tuple[int, str]:
     """The id and the name of the token that stands for every token of the text."""
     tokenizer = reader.tokenizer
     names = ("mask_token",) if reference == "mask" else ("pad_token", "eos_token")
@@ -29,13 +36,25 @@ def reference_token(reference: str, reader: Reader) -> tuple[int, str]:
     raise ModelError("the model's tokenizer has neither a padding nor an end token to make a reference of.")
 
 
-def reference_ids(text: Text, reference: str, reader: Reader) -> Tensor:
+def reference_ids(text: Text, reference: str, reader: Tokenizing) -> Tensor:
     """Token ids of the reference input: special and prompt tokens kept, every other one replaced, (tokens,).
 
     The zero reference takes its special rows from the padding one.
     """
-    ids = text.features["input_ids"][0].cpu()
-    return torch.where(torch.tensor(text.kept), ids, reference_token(reference, reader)[0])
+    return replaced(text.features["input_ids"][0].cpu(), torch.tensor(text.kept), reference, reader)
+
+
+def replaced(ids: Tensor, kept: Tensor, reference: str, reader: Tokenizing) -> Tensor:
+    """Token ids of which only some are kept, the others replaced by the reference's token; all of one shape."""
+    return torch.where(kept, ids, reference_token(reference, reader)[0])
+
+
+def special_ends(tokenizer: Any) -> tuple[int, int]:
+    """How many special tokens a tokenizer puts before and after every text."""
+    special = tokenizer("one two three", return_special_tokens_mask=True)["special_tokens_mask"]
+    if all(special):
+        raise ModelError("the model's tokenizer takes plain words for special tokens; a reference cannot be made.")
+    return special.index(0), special[::-1].index(0)
 
 
 def reference_states(states: Tensor, texts: Sequence[Text], reference: str) -> Tensor:

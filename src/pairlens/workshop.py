@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import pairlens
+from pairlens import progress
 from pairlens.blackbox import BlackBox
 from pairlens.contributions import Contributions
 from pairlens.encoder import Encoder
@@ -19,7 +20,7 @@ from pairlens.integrate import Integral
 from pairlens.methods import Method
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion
-from pairlens.methods.shapley import Shapley
+from pairlens.methods.shapley import NEAR, Shapley
 from pairlens.quadrature import Rule
 from pairlens.reading import Text
 from pairlens.shapes import Array
@@ -84,10 +85,14 @@ class Workshop:
             # Deletion makes texts of all lengths anyway; an integral wants states of one shape.
             length = 0 if isinstance(method, Shapley | Occlusion) else len(read[job].tokens)
             buckets.setdefault((job.role, length), []).append(job)
+        reached, total = 0, sum(len(text.tokens) ** 2 for text in read.values())
         for bucket in buckets.values():
             for start in range(0, len(bucket), BATCH):
                 part = bucket[start : start + BATCH]
-                self._done.update(zip(part, self._decompose(part, [read[job] for job in part]), strict=True))
+                until = reached + sum(len(read[job].tokens) ** 2 for job in part)
+                with progress.share(reached / total, until / total):
+                    self._done.update(zip(part, self._decompose(part, [read[job] for job in part]), strict=True))
+                reached = until
         return self._done
 
     def features(self, job: Job, unit: int) -> Contributions:
@@ -152,9 +157,13 @@ class Workshop:
 
 
 def default_method(encoder: Encoder | BlackBox, role: str | None) -> Method:
-    """The method closest to real deletions (docs/faithfulness.md); static embeddings are their own decomposition."""
+    """The method closest to real deletions (docs/faithfulness.md).
+
+    Static embeddings are their own decomposition, and an adjusted model is made for the papers': its padding reference
+    is zero.
+    """
     static = isinstance(encoder, Encoder) and encoder.route(role).static
-    return IntegratedJacobian() if static else Shapley()
+    return IntegratedJacobian() if static or encoder.adjusted else Shapley(near=NEAR)
 
 
 def _assemble(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pairlens.adjusted.layout import ADJUSTED, plain_entries
 from pairlens.cli.session import session, tell
+from pairlens.errors import ModelError
 
 _LAYERS = ("num_hidden_layers", "n_layers", "num_layers", "n_layer")
 _WIDTH = ("hidden_size", "dim", "d_model", "n_embd")
@@ -85,7 +88,12 @@ def _cached() -> Iterator[tuple[str, Path]]:
 def describe(name: str, folder: Path) -> Found:
     """What a model's configuration files say; "?" for what they do not."""
     layers = width = pooling = "?"
-    for module in _read(folder / "modules.json", list):
+    entries = _read(folder / "modules.json", list)
+    if any(entry.get("type") == ADJUSTED for entry in entries):
+        name = f"{name} (adjusted)"
+        with suppress(ModelError):
+            entries = plain_entries(folder, entries)
+    for module in entries:
         kind = str(module.get("type", "")).rsplit(".", 1)[-1]
         config = _read(folder / str(module.get("path", "")) / "config.json", dict)
         if "Transformer" in kind:

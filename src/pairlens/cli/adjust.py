@@ -1,0 +1,131 @@
+"""`pairlens adjust BASE --data train.csv --out DIR`: train a model whose attributions are exact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pairlens.cli.session import messages, session, tell
+from pairlens.errors import InputError
+
+HOW = "How to train: the papers' recipe by default"
+WHERE = "What the data is like"
+Data = Annotated[
+    str, typer.Option("--data", "-d", help="Scored pairs to train on: .csv, .tsv, .jsonl, .parquet or a hub dataset.")
+]
+Dev = Annotated[
+    str | None,
+    typer.Option(help="Pairs that choose the best epoch. Without them it is the last.", show_default=False),
+]
+Test = Annotated[str | None, typer.Option(help="Pairs to measure the result by.", show_default=False)]
+Epochs = Annotated[int, typer.Option(help="How often every pair is seen.", rich_help_panel=HOW)]
+BatchSize = Annotated[int, typer.Option(help="Pairs in a step.", rich_help_panel=HOW)]
+Rate = Annotated[float, typer.Option("--lr", help="The highest learning rate of AdamW.", rich_help_panel=HOW)]
+Decay = Annotated[float, typer.Option("--weight-decay", help="Of AdamW.", rich_help_panel=HOW)]
+Warmup = Annotated[
+    float, typer.Option(help="The share of steps in which the learning rate rises.", rich_help_panel=HOW)
+]
+Device = Annotated[
+    str | None,
+    typer.Option(help="cpu, cuda or mps. By default the fastest there is.", rich_help_panel=HOW, show_default=False),
+]
+Precision = Annotated[str, typer.Option(help="What is computed in: float32, bfloat16 or float16.", rich_help_panel=HOW)]
+ColumnA = Annotated[str | None, typer.Option(help="The column of text a.", rich_help_panel=WHERE, show_default=False)]
+ColumnB = Annotated[str | None, typer.Option(help="The column of text b.", rich_help_panel=WHERE, show_default=False)]
+ColumnScore = Annotated[
+    str | None, typer.Option(help="The column of scores.", rich_help_panel=WHERE, show_default=False)
+]
+MaxScore = Annotated[
+    float | None,
+    typer.Option(
+        help="What scores are divided by. By default 5 where any is above 1.",
+        rich_help_panel=WHERE,
+        show_default=False,
+    ),
+]
+Restart = Annotated[bool, typer.Option("--restart", help="Forget what an earlier run has done.")]
+
+
+@session()
+def adjust(
+    base: Annotated[str, typer.Argument(help="The model to begin with: a hub id or a folder.", show_default=False)],
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the trained model.")],
+    objective: Annotated[str, typer.Option(help="What is to equal the score: cosine or dot.")] = "cosine",
+    plain: Annotated[bool, typer.Option("--plain", help="Train the unadjusted twin, for comparison.")] = False,
+    dev: Dev = None,
+    test: Test = None,
+    epochs: Epochs = 5,
+    batch_size: BatchSize = 16,
+    lr: Rate = 2e-5,
+    weight_decay: Decay = 0.1,
+    warmup: Warmup = 0.1,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.", rich_help_panel=HOW)] = 0,
+    device: Device = None,
+    precision: Precision = "float32",
+    max_score: MaxScore = None,
+    column_a: ColumnA = None,
+    column_b: ColumnB = None,
+    column_score: ColumnScore = None,
+    restart: Restart = False,
+) -> None:
+    """Train a model whose score is the sum of its token pairs' attributions, with nothing left for the reference.
+
+    Columns named like a and b or sentence1 and sentence2 hold the texts, and score or label the scores. Without a
+    header they are the first three.
+
+    A training that was cut off goes on where it stopped.
+    """
+    columns = both_columns(column_a, column_b)
+    quieten()
+    from pairlens.adjusted.card import read_record
+    from pairlens.adjusted.training import adjust as train
+
+    train(
+        base,
+        data,
+        out,
+        objective=objective,
+        adjusted=not plain,
+        dev=dev,
+        test=test,
+        epochs=epochs,
+        batch_size=batch_size,
+        lr=lr,
+        weight_decay=weight_decay,
+        warmup=warmup,
+        seed=seed,
+        device=device,
+        precision=precision,
+        max_score=max_score,
+        columns=columns,
+        score=column_score,
+        restart=restart,
+    )
+    record: Any = read_record(out)
+    for split in ("dev", "test"):
+        if record[split]:
+            tell(
+                f"{split}: Spearman {record[split]['cosine']:.4f} by cosine, {record[split]['dot']:.4f} by dot product"
+            )
+    tell(f"saved {out}")
+
+
+def both_columns(one: str | None, other: str | None) -> tuple[str, str] | None:
+    """The columns of the two texts, if both are named."""
+    if (one is None) != (other is None):
+        raise InputError("--column-a and --column-b go together: give both or none.")
+    return None if one is None or other is None else (one, other)
+
+
+def quieten() -> None:
+    """Other packages' bars and messages about files are not about the training; a download's bar is shown."""
+    from transformers.utils.logging import disable_progress_bar
+
+    if not messages().is_terminal:
+        from huggingface_hub.utils import disable_progress_bars
+
+        disable_progress_bars()
+    disable_progress_bar()

@@ -1,0 +1,150 @@
+"""The trainings behind the table, each a process and a folder of its own, several at a time."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from pairlens.adjusted.card import read_record
+from pairlens.errors import ModelError
+
+Record = dict[str, Any]
+SCORES = ("cosine", "dot")
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training: a base, adjusted or not, with an objective and a seed."""
+
+    base: str
+    adjusted: bool
+    objective: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """What to call it, in words that can be a file's name."""
+        return "-".join([short_name(self.base), kind(self.adjusted), self.objective, str(self.seed)])
+
+    def command(self, out: Path, options: Sequence[str]) -> list[str]:
+        """The command line that trains it."""
+        own = ["--objective", self.objective, "--seed", str(self.seed), *(() if self.adjusted else ("--plain",))]
+        return [sys.executable, "-m", "pairlens.cli", "adjust", self.base, "--out", str(out), *own, *options]
+
+
+class Records(Protocol):
+    """Where finished trainings are kept, so that work that was cut off goes on; see `pairlens.journal`."""
+
+    def records(self) -> Iterable[Record]:
+        """What is finished."""
+        ...
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Add to it."""
+        ...
+
+
+def line_up(bases: Sequence[str], seeds: int) -> list[Training]:
+    """All trainings of these bases: adjusted and not, with each objective and seed.
+
+    Example:
+        >>> [training.name for training in line_up(["me/tiny"], 1)]
+        ['tiny-adjusted-cosine-0', 'tiny-adjusted-dot-0', 'tiny-plain-cosine-0', 'tiny-plain-dot-0']
+    """
+    every = itertools.product(bases, (True, False), SCORES, range(seeds))
+    return [Training(base, adjusted, objective, seed) for base, adjusted, objective, seed in every]
+
+
+def train_all(
+    trainings: Sequence[Training],
+    folder: Path,
+    options: Sequence[str],
+    journal: Records,
+    *,
+    jobs: int = 1,
+    keep_models: bool = False,
+    report: Callable[[str], None] = lambda message: None,
+) -> list[Record]:
+    """Train what is not yet trained, and say what came of each.
+
+    Args:
+        trainings: what to train.
+        folder: where the models go while they are trained, each beside a log.
+        options: further options of `pairlens adjust`: the data, the recipe, the device.
+        journal: where the scores of finished trainings are kept.
+        jobs: how many trainings run at a time.
+        keep_models: leave the trained models there; else only their scores stay.
+        report: told of every training that is finished.
+
+    Returns:
+        The scores of these trainings, in their order.
+    """
+    known = {_key(record) for record in journal.records()}
+    missing = [training for training in trainings if _key(asdict(training)) not in known]
+    running: set[subprocess.Popen[bytes]] = set()
+    failed: list[str] = []
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = {pool.submit(_train, own, folder / own.name, options, running): own for own in missing}
+        try:
+            for number, future in enumerate(as_completed(futures), 1):
+                training, error = futures[future], future.result()
+                if error:
+                    failed.append(error)
+                    continue
+                record: Any = read_record(folder / training.name)
+                found = {name: record[name] for name in ("epoch", "dev", "test", "device", "versions")}
+                journal.append([{**asdict(training), **found}])
+                if not keep_models:
+                    shutil.rmtree(folder / training.name)
+                report(f"{number} of {len(missing)}: {training.name}, test Spearman {_both(record['test'])}")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(running):
+                process.terminate()
+            raise
+    if failed:
+        raise ModelError(f"{len(failed)} of {len(missing)} trainings failed. {failed[0]}")
+    wanted = {_key(asdict(training)): place for place, training in enumerate(trainings)}
+    found = [record for record in journal.records() if _key(record) in wanted]
+    return sorted(found, key=lambda record: wanted[_key(record)])
+
+
+def short_name(base: str) -> str:
+    """A model's name without its owner or folders."""
+    return base.rstrip("/").rsplit("/", 1)[-1]
+
+
+def kind(adjusted: bool) -> str:
+    """What to call a model that is adjusted, or is not."""
+    return "adjusted" if adjusted else "plain"
+
+
+def _train(training: Training, out: Path, options: Sequence[str], running: set[subprocess.Popen[bytes]]) -> str:
+    """Train in a process of its own; returns what went wrong, if anything did."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    log = out.with_name(f"{out.name}.log")
+    with log.open("wb") as file:
+        process = subprocess.Popen(training.command(out, options), stdout=file, stderr=file, stdin=subprocess.DEVNULL)
+        running.add(process)
+        code = process.wait()
+        running.discard(process)
+    if code == 0:
+        log.unlink()
+        return ""
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or [f"exit code {code}"]
+    return f"{training.name}: {lines[-1]} ({log})"
+
+
+def _key(record: Record) -> tuple[Any, ...]:
+    return tuple(record[name] for name in ("base", "adjusted", "objective", "seed"))
+
+
+def _both(scores: dict[str, float]) -> str:
+    return " and ".join(f"{100 * scores[name]:.2f} by {name}" for name in SCORES)
