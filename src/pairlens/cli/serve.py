@@ -1,0 +1,98 @@
+"""`pairlens serve`: the page on this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pairlens.cli import options
+from pairlens.cli.session import session, tell
+from pairlens.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from pairlens.lens import Lens
+
+LOCAL = ("127.0.0.1", "localhost", "[::1]")
+LIMITS = "Limits"
+
+
+@session()
+def serve(
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            "-m",
+            help="A hub id or a folder, the default first; nothing else can be asked for. Repeatable. By default "
+            "all-MiniLM-L6-v2.",
+            show_default=False,
+        ),
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8000,
+    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 lets other machines in.")] = "127.0.0.1",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="A name that the server answers to, besides its address. Repeatable.", show_default=False),
+    ] = None,
+    device: options.Device = None,
+    browser: Annotated[
+        bool | None,
+        typer.Option(
+            "--open/--no-open", help="Open the page. By default where a person watches and a browser is there."
+        ),
+    ] = None,
+    max_chars: Annotated[int, typer.Option(min=1, help="Characters a text.", rich_help_panel=LIMITS)] = 10_000,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens a text.", rich_help_panel=LIMITS)] = 512,
+    max_seconds: Annotated[float, typer.Option(min=1, help="Time a request.", rich_help_panel=LIMITS)] = 60,
+) -> None:
+    """Open a page where anyone can try their own sentences, and an API beside it."""
+    try:
+        from pairlens.web import app, limits, server
+    except ImportError as error:
+        raise MissingExtra(error.name or "fastapi", "web") from error
+    names = list(dict.fromkeys(model or [""]))
+    listener = server.listen(host, port)
+    with listener:
+        lenses = dict(_load(name, device) for name in names)
+        bounds = limits.Limits(chars=max_chars, tokens=max_tokens, total=4 * max_tokens, seconds=max_seconds)
+        hosts = [*LOCAL, *([] if host in LOCAL else [f"[{host}]" if ":" in host else host]), *(allow_host or [])]
+        page, work = app.build(lenses, hosts=hosts, limits=bounds)
+        shown = "127.0.0.1" if host in ("0.0.0.0", "") else f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{listener.getsockname()[1]}"
+        _announce(address, host, browser)
+        # The library's warnings quote texts. What they say is in the result too, and shown.
+        warnings.simplefilter("ignore")
+        server.Server(page, work).run(sockets=[listener])
+    tell("stopped")
+
+
+def _load(name: str, device: str | None) -> tuple[str, Lens]:
+    """A model under the name that the page shows."""
+    from pairlens.web import work
+
+    lens = options.load_lens(name or None, device, "float32")
+    shown = (name or lens.name).rstrip("/")
+    # Once, so that the first who asks does not wait for what is done at the first time.
+    roles = ("query", "document") if work.asks_for_roles(lens) else (None, None)
+    lens.explain("A cat.", "A dog.", level="word", roles=roles)
+    return shown, lens
+
+
+def _announce(address: str, host: str, browser: bool | None) -> None:
+    """Say where the page is, and open it."""
+    import webbrowser
+
+    tell(f"pairlens is at {address}  (stop with Ctrl-C)")
+    if host not in LOCAL:
+        tell("this address can be reached from other machines, and there is no password.", "warning: ", "yellow")
+    if browser or (browser is None and sys.stderr.isatty() and _has_screen()):
+        webbrowser.open(address)
+
+
+def _has_screen() -> bool:
+    """Whether a browser would have a window of its own, rather than this terminal."""
+    return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

@@ -1,0 +1,90 @@
+"""What the server takes, and how it refuses: every limit is answered with a status and a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that one request may ask for, and how many may wait.
+
+    Attributes:
+        chars: characters of one text.
+        tokens: tokens of one text, as the model reads it.
+        total: tokens of all texts of a request together.
+        passages: passages of one query, or texts to decompose.
+        passes: forward passes a text, for shapley.
+        body: bytes of a request.
+        document: bytes of a request that brings a finished explanation.
+        quick: short calculations under way at a time, and `slow` long ones; they take turns.
+        waiting: requests that may wait for their turn.
+        seconds: how long a request may take, the wait included.
+        grace: seconds that a server which is told to stop gives to what is under way.
+    """
+
+    chars: int = 10_000
+    tokens: int = 512
+    total: int = 2048
+    passages: int = 32
+    passes: int = 1024
+    body: int = 512 * 2**10
+    document: int = 32 * 2**20
+    quick: int = 2
+    slow: int = 2
+    waiting: int = 64
+    seconds: float = 60.0
+    grace: float = 20.0
+
+
+class Refusal(Exception):
+    """A request that is not carried out.
+
+    Args:
+        status: the HTTP status.
+        message: what is wrong and what to do, for the one who asked.
+        retry: seconds after which it may be worth another try.
+        close: hang up, as not all was read of what was sent.
+    """
+
+    def __init__(self, status: int, message: str, *, retry: int | None = None, close: bool = False) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.headers: dict[str, str] = {}
+        if retry is not None:
+            self.headers["Retry-After"] = str(retry)
+        if close:
+            self.headers["Connection"] = "close"
+
+
+def check_chars(texts: Sequence[tuple[str, str]], limits: Limits) -> None:
+    """Refuse named texts with too many characters.
+
+    Example:
+        >>> check_chars([("a", "word " * 3000)], Limits())
+        Traceback (most recent call last):
+            ...
+        pairlens.web.limits.Refusal: a has 15000 characters, and this server takes up to 10000 a text. Shorten it.
+    """
+    for name, text in texts:
+        if len(text) > limits.chars:
+            most = f"this server takes up to {limits.chars} a text"
+            raise Refusal(422, f"{name} has {len(text)} characters, and {most}. Shorten it.")
+
+
+def check_tokens(counts: Sequence[tuple[str, int]], limits: Limits) -> None:
+    """Refuse named texts with too many tokens, each or together."""
+    for name, count in counts:
+        if count > limits.tokens:
+            raise Refusal(
+                422, f"{name} has {count} tokens, and this server takes up to {limits.tokens} a text. Shorten it."
+            )
+    total = sum(count for _, count in counts)
+    if total > limits.total:
+        raise Refusal(
+            422,
+            f"the texts have {total} tokens together, and this server takes up to {limits.total} a request. Send fewer "
+            "or shorter ones.",
+        )

@@ -1,0 +1,47 @@
+// What the page shows, as one object of strings, and as the part of a link behind the #, which no server sees.
+
+export const DEFAULTS = {
+  kind: "pair", a: "", b: "", query: "", passages: "",
+  model: "", method: "", layer: "0", level: "word", measure: "", reference_terms: "", roles: "",
+  show: "", threshold: "", special: "", hit: "",
+};
+const PAIR = ["a", "b"];
+const SEARCH = ["query", "passages", "hit"];
+
+// Only what differs from the defaults, and only what belongs to the kind that is shown.
+export function toLink(state) {
+  const params = new URLSearchParams();
+  const other = state.kind === "pair" ? SEARCH : PAIR;
+  for (const [name, value] of Object.entries(DEFAULTS)) {
+    if (other.includes(name) || (name === "layer" && state.method !== "integrated-jacobian")) continue;
+    if (state[name] !== value) params.set(name, state[name]);
+  }
+  return `#${params}`;
+}
+
+export function fromLink(hash) {
+  const params = new URLSearchParams(hash.replace(/^#/, ""));
+  const known = Object.keys(DEFAULTS).filter((name) => params.has(name));
+  const state = { ...DEFAULTS, ...Object.fromEntries(known.map((name) => [name, params.get(name)])) };
+  return { ...state, kind: state.kind === "search" ? "search" : "pair" };
+}
+
+// One passage a line; where there are empty lines, those separate them.
+export function toPassages(text) {
+  const parts = /\n[ \t]*\n/.test(text.trim()) ? text.split(/\n[ \t]*\n/) : text.split("\n");
+  return parts.map((part) => part.trim()).filter(Boolean);
+}
+
+// The request that a state stands for: where it goes, and its body; null while there is not enough to ask.
+export function toRequest(state) {
+  const body = { level: state.level, picture: true };
+  for (const name of ["model", "method", "measure", "reference_terms"]) if (state[name]) body[name] = state[name];
+  if (state.method === "integrated-jacobian") body.layer = Number(state.layer);
+  if (state.kind === "search") {
+    const passages = toPassages(state.passages);
+    const enough = state.query.trim() && passages.length;
+    return enough ? ["api/rank", { ...body, query: state.query, passages, roles: ["query", "document"] }] : null;
+  }
+  if (state.roles) body.roles = state.roles.split(",");
+  return state.a.trim() && state.b.trim() ? ["api/explain", { ...body, a: state.a, b: state.b }] : null;
+}

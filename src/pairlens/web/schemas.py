@@ -1,0 +1,224 @@
+"""What the API takes and gives, in the words of the library."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pairlens.errors import InputError
+from pairlens.methods.shapley import NEAR, Shapley
+
+Text = Annotated[str, Field(min_length=1, pattern=r"\S", description="A text with something in it.")]
+Role = Literal["query", "document"] | None
+Level = Literal["token", "word", "sentence"]
+Method = Literal["shapley", "integrated-jacobian", "fade", "occlusion", "output"]
+
+
+class Options(BaseModel):
+    """How to explain: the options of `Lens.explain`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    model: str | None = Field(None, description="One of GET /api/models; by default the first.")
+    method: Method | None = Field(
+        None,
+        description="By default shapley with sets near the whole text counting more, or integrated-jacobian where a "
+        "layer or a reference is given.",
+    )
+    layer: int | None = Field(
+        None,
+        ge=-1000,
+        le=1000,
+        description="0 to the model's last, for integrated-jacobian; -1 is the last.",
+    )
+    reference: Literal["padding", "mask", "zero"] | None = Field(None, description="For integrated-jacobian.")
+    reference_terms: Literal["project", "shift", "keep", "ignore"] | None = Field(
+        None, description="By default project, and shift for an adjusted model."
+    )
+    measure: Literal["cosine", "dot"] | None = Field(None, description="By default the model's own.")
+    level: Level = Field("word", description="The units of the matrix.")
+    tol: float = Field(
+        1e-3, ge=1e-6, lt=1, allow_inf_nan=False, description="The largest relative gap, for methods that integrate."
+    )
+    passes: int | None = Field(None, ge=4, description="Forward passes a text, for shapley.")
+    seed: int | None = Field(None, ge=0, lt=2**32, description="Which deletions are tried, for shapley. By default 0.")
+
+    def keywords(self) -> dict[str, Any]:
+        """The keyword arguments of `Lens.explain` and `Lens.decompose`."""
+        given = self.model_dump(include={"method", "layer", "reference", "reference_terms", "measure", "level", "tol"})
+        if self.passes is None and self.seed is None:
+            return given
+        if self.method not in (None, "shapley") or self.layer is not None or self.reference is not None:
+            raise InputError("passes and seed are for method 'shapley'.")
+        # Without a name it is the default, which counts sets near the whole text more.
+        near = NEAR if self.method is None else 1.0
+        return {**given, "method": Shapley(passes=self.passes, seed=self.seed or 0, near=near)}
+
+
+class PairOptions(Options):
+    """How to explain pairs."""
+
+    roles: list[Role] = Field(
+        [None, None],
+        min_length=2,
+        max_length=2,
+        description="The prompt and route of each side, where there are any.",
+    )
+    picture: bool = Field(False, description="Also what the interactive picture shows, as `picture`.")
+
+
+class Explain(PairOptions):
+    """Two texts to explain."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"a": "The coffee here is not good.", "b": "This coffee is bad."},
+                {"a": "It rains.", "b": "It is raining.", "layer": 3, "level": "token"},
+            ]
+        }
+    )
+
+    a: Text
+    b: Text
+
+
+class Rank(PairOptions):
+    """A query and passages to rank and explain."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "query": "how long does the battery last",
+                    "passages": ["It runs for nine hours on one charge.", "The screen is bright."],
+                }
+            ]
+        }
+    )
+
+    query: Text
+    passages: list[Text] = Field(min_length=1)
+
+
+class Decompose(Options):
+    """Texts to take apart."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"texts": ["The coffee here is not good."]}]})
+
+    texts: list[Text] = Field(min_length=1)
+    role: Role = Field(None, description="The prompt and route, where the model has any.")
+
+
+# Answers. These describe what is sent; the server does not check its own answers against them.
+
+Numbers = list[float]
+Unit = Annotated[
+    list[str | int], Field(min_length=4, max_length=4, description="Its text, where it begins and ends, and its kind.")
+]
+
+
+class Document(BaseModel):
+    """What `pairlens.Explanation.load` reads: score = base + Σ effects_a + Σ effects_b + Σ matrix + gap."""
+
+    format: Literal["pairlens.explanation"]
+    version: int
+    text_a: str
+    text_b: str
+    score: float
+    matrix: list[Numbers] = Field(description="What each unit of a and each of b contribute together.")
+    units_a: list[Unit]
+    units_b: list[Unit]
+    tokens_a: list[str]
+    tokens_b: list[str]
+    base: float
+    effects_a: Numbers
+    effects_b: Numbers
+    gap: float
+    gap_a: float
+    gap_b: float
+    entry_error: list[Numbers]
+    truncated_a: bool
+    truncated_b: bool
+    settings: dict[str, Any]
+    picture: dict[str, Any] | None = Field(None, description="Where it was asked for.")
+
+
+class Hit(BaseModel):
+    """A passage, and why it scores as it does."""
+
+    rank: int = Field(description="From 1, the best.")
+    passage: int = Field(description="Its place in the request, from 0.")
+    score: float
+    explanation: Document
+
+
+class Ranking(BaseModel):
+    """Passages, best first."""
+
+    hits: list[Hit]
+    picture: dict[str, Any] | None = Field(None, description="All hits in one picture, where it was asked for.")
+
+
+class Contributions(BaseModel):
+    """What `pairlens.Contributions.load` reads: embedding = reference + Σ values, to within gap."""
+
+    model_config = ConfigDict(extra="allow")
+
+    format: Literal["pairlens.contributions"]
+    version: int
+    text: str
+    units: list[Unit]
+    tokens: list[str]
+    values: list[Numbers] = Field(description="One vector a unit.")
+    error: Numbers
+    reference: Numbers
+    embedding: Numbers
+    output: Numbers
+    gap: float
+    truncated: bool
+    settings: dict[str, Any]
+
+
+class Decomposition(BaseModel):
+    """Texts, taken apart."""
+
+    contributions: list[Contributions]
+
+
+class Model(BaseModel):
+    """A model that can be asked for."""
+
+    name: str
+    layers: int = Field(description="Layers go from 0 to this.")
+    pooling: str
+    measure: str
+    adjusted: bool
+    roles: bool = Field(description="Whether each text must be given a role.")
+
+
+class Models(BaseModel):
+    """What can be asked for."""
+
+    version: str = Field(description="pairlens's own.")
+    models: list[Model]
+    methods: list[str]
+    limits: dict[str, int | float] = Field(description="The most that one request may ask for.")
+
+
+class Health(BaseModel):
+    """How the server is, in numbers alone."""
+
+    status: Literal["ok", "draining"]
+    running: int
+    waiting: int
+    finished: int
+    cancelled: int
+    refused: int
+
+
+class Problem(BaseModel):
+    """Why there is no result."""
+
+    error: str = Field(description="What is wrong and what to do.")

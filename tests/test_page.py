@@ -1,0 +1,274 @@
+"""The page in a real Chromium, with a real server and the real model: what a person does there, and what they see."""
+
+from __future__ import annotations
+
+import json
+import re
+from urllib.parse import quote, urlencode
+
+import pytest
+
+import browser
+from pairlens import Explanation
+from serving import LONG, serving
+
+A, B = "The coffee here is not good.", "This coffee is bad."
+WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
+
+
+@pytest.fixture(scope="module")
+def server(minilm):
+    with serving({"all-MiniLM-L6-v2": minilm}) as running:
+        yield running
+
+
+@pytest.fixture
+def opened(server, chromium):
+    """Open the page with a state in its link, and wait for its picture."""
+
+    def open_page(viewport=WIDE, wait=True, **given):
+        state, options = {}, {}
+        for name, value in given.items():
+            (options if name in ("color_scheme", "has_touch") else state)[name] = value
+        link = f"{server.url}/#{urlencode(state, quote_via=quote)}"
+        return _Opened(browser.visit(chromium, link, viewport=viewport, **options), wait)
+
+    return open_page
+
+
+class _Opened:
+    def __init__(self, visit, wait):
+        self.visit = visit
+        self.wait = wait
+
+    def __enter__(self):
+        page = self.visit.__enter__()
+        page.set_default_timeout(30_000)
+        if self.wait:
+            settle(page)
+        return page
+
+    def __exit__(self, *error):
+        return self.visit.__exit__(*error)
+
+
+def settle(page):
+    """Wait until what was asked is shown: after the pause that the page makes when somebody types."""
+    page.wait_for_timeout(350)
+    page.wait_for_selector("#picture[aria-busy=false] .pl-panel")
+
+
+def score(page) -> float:
+    return float(page.locator("#picture .pl-score output").first.inner_text().replace("−", "-"))
+
+
+def words(page, side: int) -> list[str]:
+    return page.locator("#picture .pl-run").nth(side).locator(".pl-unit").all_inner_texts()
+
+
+def download(page, name):
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name=name, exact=True).click()
+    return waiting.value
+
+
+def test_what_is_typed_is_explained(opened, minilm):
+    model = minilm._encoder._model
+    with opened() as page:
+        assert page.get_by_label("The first text").input_value(), "an example stands there at first"
+        page.get_by_label("The first text").fill("The train was late again.")
+        page.get_by_label("The second text").fill("")
+        page.get_by_label("The second text").press_sequentially("Our train came late.")
+        settle(page)
+        vectors = model.encode(["The train was late again.", "Our train came late."])
+        expected = float(model.similarity(vectors[0], vectors[1]))
+        assert abs(score(page) - expected) < 1e-4
+        assert "train" in words(page, 0)
+        assert words(page, 1)[:2] == ["Our", "train"]
+
+
+def test_pointing_at_a_word_lights_its_partner(opened):
+    with opened(a=A, b=B) as page:
+        text = page.locator("#picture .pl-run")
+        text.nth(0).locator(".pl-unit", has_text="coffee").hover()
+        page.wait_for_selector("#picture .pl-chosen")
+        assert "coffee" in text.nth(1).locator(".pl-lit").all_inner_texts()
+        assert page.locator("#picture .pl-link").count() > 0
+
+
+def test_level_method_and_layer(opened):
+    with opened(a=A, b=B) as page:
+        whole = score(page)
+        page.get_by_label("Level", exact=True).and_(page.locator("select")).select_option("token")
+        settle(page)
+        assert page.get_by_role("radio", name="Tokens").is_checked()
+        page.get_by_role("radio", name="Sentences").check()
+        assert len(words(page, 0)) == 1
+        assert score(page) == whole
+        assert not page.get_by_label("Layer").is_visible()
+        page.get_by_label("Method").select_option("integrated-jacobian")
+        page.get_by_label("Layer").fill("5")
+        settle(page)
+        assert "layer 5" in page.locator("#picture .pl-provenance").inner_text()
+        assert score(page) == whole
+        assert "5 of 6" in page.locator(".layer output").inner_text()
+
+
+def test_a_link_gives_the_same_view_on_a_fresh_page(opened, server, chromium):
+    with opened(a=A, b=B) as page:
+        page.get_by_label("Method").select_option("integrated-jacobian")
+        page.get_by_label("Layer").fill("6")
+        page.get_by_label("Level", exact=True).and_(page.locator("select")).select_option("token")
+        settle(page)
+        page.get_by_role("radio", name="Words").check()
+        page.get_by_label("Special tokens").check()
+        page.get_by_label("Threshold").fill("40")
+        link, shown, limit = page.url, words(page, 0), page.locator(".pl-threshold output").inner_text()
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.get_by_role("button", name="Copy link").click()
+        assert page.evaluate("navigator.clipboard.readText()") == link
+        assert page.get_by_role("button", name="Copied").is_visible()
+    with browser.visit(chromium, link) as page:
+        settle(page)
+        assert page.get_by_label("The first text").input_value() == A
+        assert page.get_by_label("Method").input_value() == "integrated-jacobian"
+        assert page.get_by_label("Layer").input_value() == "6"
+        assert page.get_by_role("radio", name="Words").is_checked()
+        assert page.get_by_label("Special tokens").is_checked()
+        assert page.locator(".pl-threshold output").inner_text() == limit
+        assert words(page, 0) == shown
+        assert page.url == link
+        page.evaluate("location.hash = '#a=One&b=Two'")
+        page.wait_for_timeout(100)
+        settle(page)
+        assert words(page, 1) == ["Two"]
+
+
+def test_what_is_downloaded_can_be_used(opened, minilm, chromium, tmp_path):
+    with opened(a=A, b=B) as page:
+        file = tmp_path / "pairlens.json"
+        download(page, "JSON").save_as(file)
+        found, expected = Explanation.load(file), minilm.explain(A, B, level="word")
+        assert abs(found.matrix - expected.matrix).max() < 1e-6
+        assert found.settings == expected.settings
+        download(page, "PNG").save_as(tmp_path / "pairlens.png")
+        assert (tmp_path / "pairlens.png").read_bytes().startswith(b"\x89PNG")
+        saved = tmp_path / "pairlens.html"
+        download(page, "HTML").save_as(saved)
+    with browser.visit(chromium, saved.as_uri()) as page:
+        assert abs(float(page.locator(".pl-score output").inner_text()) - expected.score) < 1e-4
+
+
+def test_passages_are_ranked_and_each_is_explained(opened, minilm, tmp_path):
+    with opened() as page:
+        page.get_by_role("button", name="a search").click()
+        settle(page)
+        query = page.get_by_role("textbox", name="Query").input_value()
+        passages = page.get_by_role("textbox", name="Passages").input_value().split("\n")
+        scores = sorted((minilm.explain(query, text, method="output").score for text in passages), reverse=True)
+        listed = [float(text) for text in page.locator(".pl-list .pl-right").all_inner_texts()]
+        assert listed == pytest.approx(scores, abs=1e-4)
+        third = page.locator(".pl-list button").nth(2)
+        third.click()
+        assert abs(score(page) - scores[2]) < 1e-4
+        assert "hit=2" in page.url
+        assert page.locator("#picture .pl-run").nth(1).inner_text().strip() in third.inner_text()
+        answer = json.loads(download(page, "JSON").path().read_text())
+        assert len(answer["hits"]) == len(passages)
+        assert download(page, "PNG").path().stat().st_size > 1000
+        assert "passage 2" in download(page, "HTML").path().read_text()
+        page.get_by_role("textbox", name="Passages").fill("One line\nand another.\n\nA second passage.")
+        settle(page)
+        assert page.locator(".pl-list button").count() == 2
+
+
+def test_what_takes_long_shows_how_far_it_is_and_can_be_cancelled(opened, server):
+    with opened(a=A, b=B) as page:
+        before = score(page)
+        page.get_by_label("The first text").fill(LONG[0])
+        page.get_by_label("The second text").fill(LONG[1])
+        page.get_by_label("Method").select_option("fade")
+        bar = page.get_by_role("progressbar")
+        bar.wait_for()
+        page.wait_for_selector("progress:not([value='0'])")
+        assert page.locator("#picture").get_attribute("aria-busy") == "true"
+        page.get_by_role("button", name="Cancel").click()
+        bar.wait_for(state="hidden")
+        assert "Cancelled" in page.get_by_role("alert").inner_text()
+        assert score(page) == before
+        server.wait(lambda work: work.running == work.waiting == 0)
+        page.get_by_label("The first text").fill(A)
+        page.get_by_label("The second text").fill(B)
+        page.get_by_label("Method").select_option("occlusion")
+        settle(page)
+        assert page.get_by_role("alert").inner_text() == ""
+
+
+def test_what_cannot_be_explained_is_said(opened):
+    with opened(a=A, b=B) as page:
+        page.get_by_label("The first text").fill("x" * 10_001)
+        alert = page.get_by_role("alert")
+        page.wait_for_selector(".message:not(:empty)")
+        assert alert.inner_text().startswith("A has 10001 characters, and this server takes up to 10000")
+        page.get_by_label("The first text").fill(B)
+        page.wait_for_selector(".message:empty", state="attached")
+        settle(page)
+        assert score(page) == 1.0
+
+
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "<style>*{display:none}</style> &lt;b&gt; ${1} {{7*7}}",
+    "abc\u202edcba\u202c zero\u200bwidth \u0645\u0631\u062d\u0628\u0627 \U0001f468\u200d\U0001f469",
+    "javascript:alert(1)",
+]
+
+
+def test_markup_is_text(opened):
+    for text in HOSTILE:
+        with opened(a=text, b=B, method="occlusion") as page:
+            page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+            assert page.get_by_label("The first text").input_value() == text
+            shown = page.locator("#picture .pl-run").first.evaluate("(node) => node.textContent")
+            assert re.sub(r"\s", "", text) in re.sub(r"\s", "", shown)
+            assert page.locator("#picture img, #picture script, #picture style").count() == 0
+
+
+def test_a_hostile_link_is_a_link(opened):
+    given = {"method": '"><script>alert(1)</script>', "layer": "NaN", "level": "all", "threshold": "x", "kind": "other"}
+    with opened(a=A, b=B, model="../etc/passwd", hit="-7", **given) as page:
+        assert score(page) > 0.5
+
+
+def test_the_keyboard_is_enough(opened):
+    with opened(a=A, b=B) as page:
+        seen = []
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement === document.body"):
+                break  # round once
+            seen.append(page.evaluate("(document.activeElement.name || document.activeElement.className) + ''"))
+            visible = "getComputedStyle(document.activeElement).outlineStyle"
+            if not seen[-1].startswith(("kind", "pl-", "radio")):
+                assert page.evaluate(visible) != "none", seen[-1]
+            if seen[-1] == "method":
+                page.keyboard.press("O")  # occlusion, by its first letter
+                settle(page)
+        for name in ("kind", "a", "b", "model", "method", "level", "link", "html", "png", "json"):
+            assert name in seen, seen
+        assert any("pl-unit" in name for name in seen), "the words of the picture can be reached"
+        assert "occlusion" in page.locator("#picture .pl-provenance").inner_text()
+
+
+@pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["1440", "360"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_cut_off_and_everyone_can_use_it(opened, viewport, scheme):
+    search = {"kind": "search", "query": "how long", "passages": "It runs for nine hours.\nA cable is sold separately."}
+    for state in ({"a": A, "b": B, "method": "integrated-jacobian", "layer": "6"}, search):
+        with opened(viewport, color_scheme=scheme, **state) as page:
+            assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+            background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert background == ("rgb(20, 24, 29)" if scheme == "dark" else "rgb(255, 255, 255)")
+            page.locator(".more summary").click()
+            assert browser.faults(page) == []
