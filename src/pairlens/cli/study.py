@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairlens import __version__
-from pairlens.cli import options
+from pairlens.cli import adjustment, options, studies
 from pairlens.cli.session import session, tell
 from pairlens.errors import InputError
 from pairlens.loading import DEFAULT_MODEL
 
 if TYPE_CHECKING:
-    from pairlens.cli.pairs import Source
     from pairlens.study.faithfulness.verdict import Verdict
+    from pairlens.tables import Source
 
 app = typer.Typer(help="Analyses of whole data sets.", no_args_is_help=True)
+app.command()(adjustment.adjustment)
+studies.register(app)
 WHAT = "What to judge"
 WIDE = 120
 """Columns of a terminal from which on intervals are shown too."""
@@ -71,7 +73,7 @@ def faithfulness(
 
     A run that was cut off goes on where it stopped.
     """
-    from pairlens.cli.pairs import Source
+    from pairlens.tables import Source
 
     if (column_a is None) != (column_b is None):
         raise InputError("--column-a and --column-b go together: give both or none.")
@@ -101,11 +103,11 @@ def _judge(
     restart: bool,
 ) -> tuple[Verdict, Path]:
     """Judge what was asked for, or what is left of it; also the folder for the results."""
-    from pairlens.cli.journal import Journal
+    from pairlens.journal import Journal
     from pairlens.study import files
 
     files.require_matplotlib()  # now, and not when all the work is done
-    pairs = _draw(source, asked["limit"], asked["seed"])
+    pairs = [(row.a, row.b) for row in studies.draw(source, asked["limit"], asked["seed"])]
     lens = options.load_lens(model, device, asked["dtype"])
     from pairlens.study.faithfulness import Settings, judge, line_up
 
@@ -135,20 +137,6 @@ def _judge(
         raise InputError(f"none of the {len(pairs)} pairs could be judged: {verdict.records[0]['skipped']}.")
     verdict.settings |= {"data": str(source.path), "asked": everything}
     return verdict, folder
-
-
-def _draw(source: Source, limit: int, seed: int) -> list[tuple[str, str]]:
-    """Pairs drawn at random: with a larger limit the same ones, and more."""
-    import numpy as np
-
-    rows = list(source.rows())
-    usable = [(row.a, row.b) for row in rows if not row.reason]
-    if not usable:
-        raise InputError(f"{source.path} holds no pairs that can be used.")
-    if len(usable) < len(rows):
-        tell(f"{len(rows) - len(usable)} of {len(rows)} rows hold no pair that can be used, and are left out")
-    order = np.random.default_rng(seed).permutation(len(usable))[:limit]
-    return [usable[place] for place in order]
 
 
 def _names(given: str | None) -> list[str] | None:

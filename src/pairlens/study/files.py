@@ -67,12 +67,15 @@ def write_raw(folder: Path, stem: str, rows: Sequence[Row]) -> Path:
 
 def write_picture(folder: Path, stem: str, figure: Figure) -> list[Path]:
     """Write a picture as PNG and SVG."""
+    from matplotlib import rc_context
+
     paths = []
     for suffix in ("png", "svg"):
         content = io.BytesIO()
-        # No date, so that the same picture is the same file.
+        # No date and no random names, so that the same picture is the same file.
         metadata = {"Date": None} if suffix == "svg" else {"Software": None}
-        figure.savefig(content, format=suffix, dpi=200, metadata=metadata)
+        with rc_context({"svg.hashsalt": "pairlens"}):
+            figure.savefig(content, format=suffix, dpi=200, metadata=metadata)
         paths.append(_write(folder / f"{stem}.{suffix}", content.getvalue()))
     return paths
 

@@ -1,0 +1,42 @@
+"""`pairlens annotate DATA --spacy PIPELINE -o DATA.conllu`: parts of speech, lemmas and dependencies, for studies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pairlens.cli.session import busy, session, tell
+from pairlens.errors import InputError
+
+
+@session()
+def annotate(
+    data: Annotated[Path, typer.Argument(help="A table of pairs, or a hub dataset owner/name.", show_default=False)],
+    spacy: Annotated[str, typer.Option(help="A spaCy pipeline: a package, such as en_core_web_sm, or a folder.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The CoNLL-U file to write.")],
+    column_a: Annotated[str | None, typer.Option(help="The column of text a.", show_default=False)] = None,
+    column_b: Annotated[str | None, typer.Option(help="The column of text b.", show_default=False)] = None,
+    split: Annotated[str, typer.Option(help="Of a hub dataset.")] = "test",
+) -> None:
+    """Annotate the texts of a table with a spaCy pipeline, for studies that need linguistics.
+
+    Each distinct text becomes a document of the CoNLL-U file, with the characters of every word.
+    """
+    from pairlens.storage import check_folder
+    from pairlens.study import parsing
+    from pairlens.tables import Source
+
+    if (column_a is None) != (column_b is None):
+        raise InputError("--column-a and --column-b go together: give both or none.")
+    check_folder(output)
+    if output.resolve() == data.resolve():
+        raise InputError(f"{output} is the table itself. Give another --output.")
+    source = Source(data, None if column_a is None or column_b is None else (column_a, column_b), split=split)
+    texts = list(dict.fromkeys(text for row in source.rows() if not row.reason for text in (row.a, row.b)))
+    if not texts:
+        raise InputError(f"{data} holds no pairs that can be used.")
+    with busy(f"annotating {len(texts):,} texts"):
+        parsing.write(output, texts, parsing.load(spacy))
+    tell(f"{len(texts):,} texts annotated: {output}")

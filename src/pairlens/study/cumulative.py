@@ -1,0 +1,168 @@
+"""How many of the strongest token pairs it takes to account for the score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairlens.shapes import Array
+from pairlens.study import picture
+from pairlens.study.catalogue import CATALOGUE
+from pairlens.study.materials import Materials
+from pairlens.study.result import Result, Row, percent
+from pairlens.study.views import Choice, View, papers_layer, static
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ABOUT = CATALOGUE["cumulative"]
+GRID = np.linspace(0.0, 1.0, 201)
+"""Shares of the token pairs, from none to all."""
+TOP = 0.05
+BOUNDS = (0.05, 0.02)
+
+
+def study(materials: Materials) -> Result:
+    """Token pairs sorted by magnitude and added up, as a share of what all of them sum to."""
+    views = materials.choice.standard(materials.lens)
+    if materials.choice == Choice() and not materials.lens.adjusted and not static(materials.lens):
+        views.insert(1, View("integrated-jacobian", papers_layer(materials.lens), "project"))
+    curves: dict[View, Array] = {}
+    raw: list[Row] = []
+    for view in views:
+        found = [(row, e) for row, e in materials.explain(view) if e.matrix.sum() != 0]
+        curves[view] = np.array([curve(e.matrix.ravel()) for _, e in found])
+        for (row, e), own in zip(found, curves[view], strict=True):
+            raw.append(
+                {
+                    "pair": row.number,
+                    "view": view.label,
+                    "score": e.score,
+                    "sum": float(e.matrix.sum()),
+                    "token_pairs": e.matrix.size,
+                    "top": float(at(own, TOP)),
+                    "curve": own.tolist(),
+                }
+            )
+    table = [describe(view.label, curves[view]) for view in views if len(curves[view])]
+    settings = materials.describe(views, max(row["pairs"] for row in table))
+    return Result(
+        ABOUT,
+        table,
+        raw,
+        figures={row["view"]: {name: value for name, value in row.items() if name != "view"} for row in table},
+        sentences=[_sentence(row) for row in table]
+        + [
+            "Special tokens are counted in. A share is of what all pairs sum to, which is the score less the base; "
+            "where that is close to zero, shares are huge: the standard deviation shows it, the median does not mind."
+        ],
+        settings=settings,
+        draw=lambda: draw(curves, table, settings),
+    )
+
+
+def curve(values: Array) -> Array:
+    """The share of their sum that the strongest values reach, for every share of them in `GRID`, (201,).
+
+    Example:
+        >>> at(curve(np.array([1.0, 4.0, -2.0, 1.0])), 0.5)
+        0.5
+    """
+    strongest = values[np.argsort(-np.abs(values), kind="stable")]
+    sums = np.concatenate([[0.0], np.cumsum(strongest)])
+    counts = np.ceil(GRID * len(values) - 1e-9).astype(int)
+    return sums[counts] / sums[-1]
+
+
+def at(line: Array, share: float) -> float:
+    """A curve's value where a share of the pairs has been added up."""
+    return float(line[round(share * (len(GRID) - 1))])
+
+
+def needed(spread: Array, bound: float) -> float | None:
+    """The smallest share of the pairs from which on the spread stays below a bound; None where it never does.
+
+    Args:
+        spread: standard deviations over pairs of texts at the shares of `GRID`.
+        bound: as a share of the score.
+    """
+    below = np.flip(np.logical_and.accumulate(np.flip(spread < bound)))
+    return float(GRID[np.argmax(below)]) if below[-1] else None
+
+
+def describe(label: str, curves: Array) -> Row:
+    """The row of one view.
+
+    Args:
+        label: its name.
+        curves: one for every pair of texts, (pairs, 201).
+    """
+    tops = np.array([at(line, TOP) for line in curves])
+    low, middle, high = np.percentile(tops, [25, 50, 75])
+    return {
+        "view": label,
+        "pairs": len(curves),
+        "top_mean": float(tops.mean()),
+        "top_sd": float(tops.std()),
+        "top_median": float(middle),
+        "top_quartile_1": float(low),
+        "top_quartile_3": float(high),
+        **{f"needed_sd_{bound:.0%}": needed(curves.std(0), bound) for bound in BOUNDS},
+    }
+
+
+def _sentence(row: Row) -> str:
+    shares = [row[f"needed_sd_{bound:.0%}"] for bound in BOUNDS]
+    need = " and ".join(
+        f"{percent(share)} of them for one below {percent(bound)}"
+        for share, bound in zip(shares, BOUNDS, strict=True)
+        if share
+    )
+    return (
+        f"{row['view']}: the strongest 5 % of the token pairs sum to {percent(row['top_mean'])} ± "
+        f"{percent(row['top_sd'])} of the whole (mean ± standard deviation; median {percent(row['top_median'])}). As "
+        f"to the standard deviation, it takes {need}."
+    )
+
+
+def draw(curves: Mapping[View, Array], table: Sequence[Row], settings: Any) -> Figure:
+    """The picture: a panel for every view."""
+    figure, axes = picture.sheet(3.3, 1, len(table), width=max(4.5, 3.3 * len(table)), sharey=True)
+    ends = [lines.mean(0) + sign * lines.std(0) for lines in curves.values() if len(lines) for sign in (-1, 1)]
+    limits = max(float(np.min(ends)), -1.5) - 0.1, min(float(np.max(ends)), 3.0) + 0.1
+    for axis, (view, lines), row in zip(axes[0], curves.items(), table, strict=True):
+        mean, spread, middle = lines.mean(0), lines.std(0), np.median(lines, 0)
+        colour = picture.CATEGORIES[0]
+        axis.fill_between(GRID, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0, label="± sd")
+        axis.plot(GRID, mean, color=colour, linewidth=1.8, label="mean")
+        axis.plot(GRID, middle, color=picture.CATEGORIES[1], linewidth=1.4, linestyle=(0, (4, 2)), label="median")
+        axis.axhline(1, color="#888888", linewidth=0.8, zorder=0)
+        for bound, style in zip(BOUNDS, ((0, (1, 1.5)), (0, (5, 2))), strict=True):
+            need = row[f"needed_sd_{bound:.0%}"]
+            if need is not None:
+                axis.axvline(need, color=picture.FAINT, linewidth=1.0, linestyle=style)
+                what = f" sd < {percent(bound)} from {percent(need)} on"
+                words: Any = {"rotation": 90, "ha": "right", "va": "bottom", "fontsize": picture.SIZE - 0.5}
+                axis.text(need - 0.008, limits[0], what, color=picture.FAINT, **words)
+        axis.plot([TOP], [row["top_mean"]], "o", color=colour, markersize=4.5)
+        axis.annotate(
+            f"top 5 %: {percent(row['top_mean'])} ± {percent(row['top_sd'])}",
+            (TOP, row["top_mean"]),
+            (10, -3),
+            textcoords="offset points",
+            fontsize=picture.SIZE,
+            color=picture.INK,
+            va="top",
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5},
+        )
+        axis.set_ylim(*limits)
+        axis.set_xlim(0, 1)
+        picture.percent(axis.xaxis)
+        picture.percent(axis.yaxis)
+        picture.label(axis, x="share of token pairs, strongest first", title=view.label)
+    picture.label(axes[0][0], y="share of what all pairs sum to")
+    picture.legend_below(figure, axes[0][0])
+    picture.caption(figure, ABOUT.title, settings)
+    return figure

@@ -1,0 +1,168 @@
+"""One HTML file of all studies in a folder: every picture and what it says. It asks for nothing from anywhere."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from pairlens.errors import InputError
+from pairlens.storage import whole_file
+from pairlens.study.catalogue import CATALOGUE
+
+ROWS = 40
+"""Rows of a table that are shown; the file has them all."""
+STYLE = """
+:root { color-scheme: light dark; --ink: #1f2328; --faint: #59636e; --paper: #ffffff; }
+:root { --line: #d8dee4; --soft: #f5f7f9; --link: #0b5cad; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6edf3; --faint: #9198a1; --paper: #14181d; --line: #343b44; --soft: #1c2229; --link: #6db3f2; }
+}
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.55 system-ui, sans-serif; }
+main, header, footer { max-width: 64rem; margin: 0 auto; padding: 0 1.25rem; overflow-wrap: anywhere; }
+header { padding-top: 2.5rem; }
+h1 { font-size: 1.75rem; line-height: 1.25; margin: 0 0 .5rem; }
+h2 { font-size: 1.3rem; line-height: 1.3; margin: 0 0 .25rem; }
+a { color: var(--link); }
+p.what, .faint, figcaption { color: var(--faint); }
+p.what { margin: 0 0 1rem; }
+nav ol { columns: 2 18rem; padding-left: 1.6rem; }
+section { border-top: 1px solid var(--line); margin: 2.5rem 0 0; padding: 2rem 0 0; }
+figure { margin: 0 0 1rem; }
+.picture { overflow-x: auto; background: #ffffff; border: 1px solid var(--line); border-radius: 6px; padding: .5rem; }
+.picture:focus-visible, .table:focus-visible { outline: 3px solid var(--link); }
+.picture img { display: block; width: 100%; min-width: 44rem; height: auto; }
+aside { background: var(--soft); border-left: 4px solid var(--link); padding: .6rem 1rem; margin: 1rem 0; }
+aside p { margin: 0; }
+.skipped { border-left-color: var(--faint); }
+details { margin: .75rem 0; }
+summary { cursor: pointer; }
+.table { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .8rem; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .2rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
+td { max-width: 28rem; overflow: hidden; text-overflow: ellipsis; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: 1rem 0; }
+dt { color: var(--faint); } dd { margin: 0; }
+footer { padding-bottom: 3rem; margin-top: 3rem; }
+@media (max-width: 40rem) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; } }
+@media print { .picture img { min-width: 0; } section { break-inside: avoid; } details { display: none; } }
+"""
+
+
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+
+def write(out: Path, names: Sequence[str] | None = None) -> Path:
+    """Write OUT/report.html from the results in OUT.
+
+    Args:
+        out: the folder that studies were saved to, each into a folder of its name.
+        names: which studies; all that are there by default.
+    """
+    chosen = [name for name in CATALOGUE if (out / name / "summary.json").is_file()] if names is None else list(names)
+    summaries = {name: _read(out / name / "summary.json") for name in chosen}
+    if not summaries:
+        raise InputError(f"{out} holds no study to report on.")
+    with whole_file(path := out / "report.html") as file:
+        file.write("\n".join(_page(out, summaries)).encode())
+    return path
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read as a study's summary: {error}.") from error
+
+
+def _page(out: Path, summaries: dict[str, dict[str, Any]]) -> Iterator[str]:
+    first = next((own for own in summaries.values() if "skipped" not in own), next(iter(summaries.values())))
+    settings = first["settings"]
+    model = str(settings["model"]).rstrip("/").rsplit("/", 1)[-1]
+    title = f"What {model} looks at"
+    yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{escape(title)}</h1>"
+    yield '<p class="what">Every figure of two papers on attributions for Siamese encoders, with pairlens.</p>\n<dl>'
+    facts = {
+        "model": settings["model"],
+        "data": settings["data"] or "given",
+        "pairs": f"{settings['pairs_asked']:,}, drawn with seed {settings['seed']}",
+        "similarity": settings["measure"],
+        "layers": settings["layers"],
+        "adjusted": "yes" if settings["adjusted"] else "no",
+        "versions": ", ".join(f"{name} {number}" for name, number in first.get("versions", {}).items()),
+    }
+    yield from (f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>" for name, value in facts.items() if value != "")
+    yield '</dl>\n<nav aria-label="Studies">\n<ol>'
+    for name, own in summaries.items():
+        note = ' <span class="faint">(skipped)</span>' if "skipped" in own else ""
+        yield f'<li><a href="#{escape(name)}">{escape(own["title"])}</a>{note}</li>'
+    yield "</ol>\n</nav>\n</header>\n<main>"
+    for name, own in summaries.items():
+        yield from _section(out / name, name, own)
+    yield '</main>\n<footer>\n<p class="faint">Raw values, tables and pictures are beside this file, in a folder for '
+    yield "each study. Means are ± one standard deviation over pairs of texts unless it says otherwise.</p>"
+    yield "</footer>\n</body>\n</html>\n"
+
+
+def _section(folder: Path, name: str, own: dict[str, Any]) -> Iterator[str]:
+    yield f'<section id="{escape(name)}">\n<h2>{escape(own["title"])}</h2>'
+    yield f'<p class="what">{escape(CATALOGUE[name].does)}</p>'
+    if "skipped" in own:
+        yield f'<aside class="skipped"><p>Skipped: {escape(own["skipped"])}</p></aside>'
+    else:
+        picture = folder / f"{name}.svg"
+        data = base64.b64encode(picture.read_bytes()).decode()
+        alt = escape(f"{own['title']}. {' '.join(own['sentences'])}", quote=True)
+        image = f'<img alt="{alt}" src="data:image/svg+xml;base64,{data}">'
+        yield f'<figure><div class="picture" tabindex="0">{image}</div>'
+        yield f"<figcaption>{_caption(own['settings'])}</figcaption></figure>\n<ul>"
+        yield from (f"<li>{escape(sentence)}</li>" for sentence in own["sentences"])
+        yield "</ul>"
+    paper = own["paper"]
+    yield f"<aside><p>The paper: {escape(paper['says'])}</p>"
+    yield f'<p class="faint">{escape(paper["title"])}, {escape(paper["where"])}</p></aside>'
+    if "skipped" not in own:
+        yield from _table(folder / "table.csv")
+    yield "</section>"
+
+
+def _caption(settings: dict[str, Any]) -> str:
+    pairs = settings["pairs"]
+    ways = settings["explained_by"]
+    shown = "; ".join(ways[:3]) + (f" and {len(ways) - 3} more" if len(ways) > 3 else "")
+    out = sum(len(left) for left in settings["left_out"].values())
+    text = f"{pairs:,} {'pair' if pairs == 1 else 'pairs'}; explained by {shown}"
+    return escape(text + (f"; {out} explanations could not be made" if out else "") + ".")
+
+
+def _table(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    shown = rows[1 : ROWS + 1]
+    more = f" (the first {ROWS} of {len(rows) - 1:,} rows)" if len(rows) - 1 > ROWS else ""
+    yield f'<details><summary>The numbers{more}</summary>\n<div class="table" tabindex="0">\n<table>\n<thead>'
+    yield _line(rows[0], "th")
+    yield "</thead>\n<tbody>"
+    yield from (_line(row, "td") for row in shown)
+    yield "</tbody>\n</table>\n</div></details>"
+
+
+def _line(cells: Iterable[str], tag: str) -> str:
+    return "<tr>" + "".join(f"<{tag}>{escape(_short(cell))}</{tag}>" for cell in cells) + "</tr>"
+
+
+def _short(cell: str) -> str:
+    """A number with four digits; anything else as it is."""
+    try:
+        value = float(cell)
+    except ValueError:
+        return cell.replace("_", " ")
+    return cell if value.is_integer() and "." not in cell else f"{value:.4g}"
