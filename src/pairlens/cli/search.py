@@ -1,0 +1,162 @@
+"""`pairlens search INDEX QUERY`: the nearest texts, each with the reason why."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pairlens.cli import options
+from pairlens.cli.explain import Text, read_text
+from pairlens.cli.index import open_index
+from pairlens.cli.session import busy, session, tell
+from pairlens.errors import ReferenceWarning
+
+if TYPE_CHECKING:
+    from rich.text import Text as Line
+
+    from pairlens.corpus import Hit
+
+SHOWN = 3
+"""Strongest pairs that are listed with a hit."""
+Folder = Annotated[Path, typer.Argument(help="The folder of the index.", show_default=False)]
+Level = Annotated[
+    str, typer.Option("--level", "-l", help="Of the query: word, token or sentence.", rich_help_panel=options.HOW)
+]
+Save = Annotated[
+    Path | None,
+    typer.Option("--save", "-s", help="Also write the hits as an interactive picture: .html.", metavar="FILE"),
+]
+
+
+@session()
+def search(
+    index: Folder,
+    query: Text,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many hits.")] = 10,
+    where: Annotated[
+        str | None, typer.Option(help="A condition on metadata, such as: metadata.year > 2000", show_default=False)
+    ] = None,
+    approximate: Annotated[
+        bool, typer.Option("--approximate", help="Do not look at every text; see pairlens index --approximate.")
+    ] = False,
+    why_not: Annotated[
+        str | None,
+        typer.Option(help="Instead: what keeps the text of this name below the last hit?", metavar="ID"),
+    ] = None,
+    model: options.Model = None,
+    device: options.Device = None,
+    level: Level = "word",
+    save: Save = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the hits as JSON and nothing else.")] = False,
+) -> None:
+    """Search an index; every hit comes with its strongest passage, and with the pairs that make its score."""
+    text = read_text(query)
+    from pairlens import storage
+    from pairlens.errors import choose
+
+    if save is not None:
+        choose("file suffix", save.suffix.lower(), (storage.PICTURE,))
+        storage.check_folder(save)
+    found = open_index(index, model, device)
+    how: dict[str, Any] = {"where": where, "approximate": approximate, "level": level}
+    if why_not is not None:
+        with busy("searching"):
+            contrast = found.why_not(text, why_not, k, **how)
+        shown, arrange = {"hit": contrast.a, "not": contrast.b}, "side"
+        typer.echo(repr(contrast))
+    else:
+        with busy("searching"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReferenceWarning)  # told once, for all hits
+            hits = found.search(text, k, **how)
+            shown, arrange = {hit.id: hit.explanation for hit in hits}, "list"
+        if json:
+            document = json_format.dumps([_plain(hit) for hit in hits], ensure_ascii=False, indent=2)
+            sys.stdout.buffer.write(document.encode() + b"\n")
+            sys.stdout.flush()
+        else:
+            _show(hits)
+        vague = sum(abs(hit.explanation.base) > abs(hit.score) / 2 for hit in hits)
+        if vague and found.settings.reference_terms == "project":
+            what = "hits whose base is more than half of the score, so that the pairs say little"
+            tell(f"{what}: {vague}", "warning: ", "yellow")
+    if save is not None and shown:
+        from pairlens.render import html
+
+        html.save(shown, save, title=text, arrange=arrange)
+        tell(f"saved {save}")
+
+
+def _plain(hit: Hit) -> dict[str, Any]:
+    """A hit as JSON has it."""
+    unit, value = hit.passage
+    pairs = [
+        {"a": pair.a.text, "b": pair.b.text, "b_start": pair.b.start, "b_end": pair.b.end, "value": pair.value}
+        for pair in hit.top(8)
+    ]
+    return {
+        "rank": hit.rank,
+        "id": hit.id,
+        "score": hit.score,
+        "text": hit.text,
+        "metadata": dict(hit.metadata),
+        "passage": {"text": unit.text, "start": unit.start, "end": unit.end, "value": value},
+        "pairs": pairs,
+    }
+
+
+def _show(hits: list[Hit]) -> None:
+    """The hits in the terminal."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not hits:
+        tell("nothing was found")
+    for hit in hits:
+        console.print(*listing(hit, console.width), "", sep="\n", soft_wrap=True)
+
+
+def listing(hit: Hit, width: int) -> list[Line]:
+    """A hit in a few lines: place, score and name, the strongest passage, the strongest pairs.
+
+    Args:
+        hit: what a search found.
+        width: columns of the terminal.
+    """
+    from rich.text import Text as Line
+
+    from pairlens.render.text import clean
+
+    head = [(f"{hit.rank:>3}  ", "dim"), (f"{hit.score:.4f}", "bold"), f"  {clean(hit.id)}"]
+    return [Line.assemble(*head), *_reasons(hit, width)]
+
+
+def _reasons(hit: Hit, width: int) -> list[Line]:
+    """The strongest passage and the strongest pairs, each behind what it contributes."""
+    import textwrap
+
+    from rich.style import Style
+    from rich.text import Text as Line
+
+    from pairlens.render.colours import ink_on, shade
+    from pairlens.render.text import clean, shorten, signed
+
+    unit, value = hit.passage
+    pairs, room = hit.top(SHOWN), max(20, width - 16)
+    peak = max(abs(number) for number in (value, *(pair.value for pair in pairs)))
+
+    def line(number: float, text: str, style: str) -> Line:
+        colour = shade(number / peak)
+        chip = (f" {signed(number)} ", Style(color=ink_on(colour), bgcolor=colour))
+        return Line.assemble("     ", chip, "  ", (text, style))
+
+    first, *rest = textwrap.wrap(clean(unit.text), room, max_lines=4, placeholder=" …")
+    lines = [line(value, first, "bold"), *(Line(" " * 15 + more, "bold") for more in rest)]
+    for pair in pairs:
+        a = shorten(clean(pair.a.text), room // 2)
+        lines.append(line(pair.value, f"{a} · {shorten(clean(pair.b.text), room - len(a) - 3)}", "dim"))
+    return lines

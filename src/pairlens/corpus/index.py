@@ -1,0 +1,329 @@
+"""Index: a corpus that was taken apart once, and explains every search hit from then on."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pairlens
+from pairlens.contributions import Contributions
+from pairlens.corpus.decomposer import Decomposer
+from pairlens.corpus.inputs import Raw, blocks
+from pairlens.corpus.layout import Layout
+from pairlens.corpus.records import TYPES, Reject, Text, from_table, make_schema
+from pairlens.corpus.search import Hit, Query, explain, find
+from pairlens.corpus.settings import Settings, check_model, fingerprint, full_name, load_model, model_name
+from pairlens.corpus.store import Store
+from pairlens.corpus.verification import Verification, verify
+from pairlens.corpus.writer import Report, Writer
+from pairlens.encoder import PROBE
+from pairlens.errors import InputError, choose, whole
+from pairlens.explanation import Contrast, Explanation
+from pairlens.lens import Lens
+from pairlens.reading import check_text
+
+if TYPE_CHECKING:
+    from pairlens.lens import Method
+
+FORMAT, VERSION = "pairlens.index", 1
+CHUNK = 64
+"""Texts that are taken apart together."""
+REMEMBERED = 64
+"""Queries that are kept."""
+Record = Mapping[str, Any]
+
+
+class Index:
+    """Texts with their contributions in a folder; search it, and every hit comes with its explanation.
+
+    Made with `Index.create`, opened with `Index.open`. Threads may share an index.
+
+    Example:
+        >>> import tempfile
+        >>> from pairlens import Lens
+        >>> index = Index.create(f"{tempfile.mkdtemp()}/index", Lens(), metadata={"stars": "int"})
+        >>> texts = ["The coffee was cold. We left at once.", "A quiet hotel by the sea.", "Trains leave at noon."]
+        >>> index.add({"id": str(n), "text": text, "stars": n} for n, text in enumerate(texts, 1))
+        Report(added=3, updated=0, there=0, truncated=0, rejected=0)
+        >>> hit = index.search("bad coffee", k=1)[0]
+        >>> hit.id, hit.passage[0].text, [(pair.a.text, pair.b.text) for pair in hit.top(1)]
+        ('1', 'The coffee was cold.', [('coffee', 'The coffee was cold.')])
+        >>> [hit.id for hit in index.search("bad coffee", where="metadata.stars > 1")]
+        ['2', '3']
+        >>> index.why_not("bad coffee", "2", k=1).difference > 0
+        True
+        >>> index.delete(["3"]), len(index)
+        (1, 2)
+    """
+
+    def __init__(self, store: Store, lens: Lens | None) -> None:
+        document = store.document
+        if document.get("format") != FORMAT or document.get("version") != VERSION:
+            raise InputError(
+                f"{store.path} is not an index that this release reads: its format is {document.get('format')!r}, "
+                f"version {document.get('version')!r}."
+            )
+        self._store = store
+        self._document = document
+        self.settings = Settings.from_json(document["settings"])
+        self._lens = lens
+        self._checked = False
+        self._queries: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
+        self._lock = threading.RLock()
+
+    @classmethod
+    def create(
+        cls, path: str | Path, lens: Lens | None = None, *, metadata: Mapping[str, str] | None = None, **options: Any
+    ) -> Index:
+        """A new, empty index in a folder.
+
+        Args:
+            path: the folder; it is made where it does not exist.
+            lens: the model; all-MiniLM-L6-v2 by default.
+            metadata: other columns of the texts, each "text", "int", "float" or "bool".
+            options: how to take texts apart: `level` ("sentence" by default, "word" or "token"), `method`, `layer`,
+                `reference`, `reference_terms`, `measure`, `rule` and `tol`, as for `Lens.explain`, and `precision`
+                ("float16" by default, or "float32"). By default Shapley values of sentences from 32 forward passes a
+                text.
+        """
+        lens = lens or Lens()
+        if Store.exists(Path(path)):
+            raise InputError(f"{path} holds an index already. Open it with Index.open, or give another folder.")
+        kept = dict(metadata or {})
+        for kind in kept.values():
+            choose("type of metadata", kind, TYPES)
+        settings = Settings.of(lens, **options)
+        # Options that cannot be used are found here, before any text.
+        (probe,) = lens.decompose([PROBE], progress=False, **settings.options())
+        common = {name: value for name, value in probe.settings.items() if name != "nodes"}
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "pairlens": pairlens.__version__,
+            "model": full_name(lens.name),
+            "fingerprint": fingerprint(lens),
+            "settings": settings.to_json(),
+            "contributions": common,
+            "metadata": kept,
+        }
+        schema = make_schema(len(probe.output), kept, settings.precision)
+        return cls(Store.create(Path(path), schema, document), lens)
+
+    @classmethod
+    def open(cls, path: str | Path, lens: Lens | None = None, **options: Any) -> Index:
+        """The index in a folder.
+
+        Args:
+            path: the folder.
+            lens: the model that it was made with; by default it is loaded by its name when it is needed.
+            options: as for `create`; they must be what the index was made with.
+
+        Raises:
+            InputError: there is no index, or it was made with another model or other settings.
+        """
+        index = cls(Store.open(Path(path)), lens)
+        if lens is not None or options:
+            index.settings.check(index.lens, options)
+        return index
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._store.path
+
+    @property
+    def lens(self) -> Lens:
+        """The model, checked to be the one that the index was made with."""
+        with self._lock:
+            if self._lens is None:
+                self._lens = load_model(self._document)
+            if not self._checked:
+                check_model(self._document, self._lens)
+                self._checked = True
+            return self._lens
+
+    @property
+    def model(self) -> str | None:
+        """What to call `Lens` with to load the model that the index was made with."""
+        return model_name(self._document)
+
+    @property
+    def dtype(self) -> str:
+        """What the contributions were computed in."""
+        return self._document["contributions"]["dtype"]
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The columns of metadata and their types."""
+        return dict(self._document["metadata"])
+
+    def __len__(self) -> int:
+        return self._store.count()
+
+    def __repr__(self) -> str:
+        how = f"{self.settings.level} level, {self.settings.method.name}, {self.settings.precision}"
+        return f"Index({str(self.path)!r}, {len(self)} texts, {self._document['model']}, {how})"
+
+    # Writing.
+
+    def add(self, records: Iterable[Record], *, truncate: bool = False) -> Report:
+        """Add texts. Names that are taken are rejected, unless it is by the same text.
+
+        Args:
+            records: mappings with `text`, perhaps `id` (the number of the record by default), and metadata.
+            truncate: index the beginning of texts that are longer than the model takes, instead of rejecting them.
+
+        Returns:
+            How many are new, and what was rejected for which reason.
+        """
+        return self._write(records, truncate=truncate, update=False)
+
+    def update(self, records: Iterable[Record], *, truncate: bool = False) -> Report:
+        """Add texts, or replace those that have their names; arguments as for `add`."""
+        return self._write(records, truncate=truncate, update=True)
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Delete texts by their names; returns how many there were."""
+        if isinstance(ids, str):
+            raise InputError("delete takes several names; for one, write delete([id]).")
+        return self._store.delete(map(str, ids))
+
+    def optimize(self) -> None:
+        """Tidy up after many small changes: few large files, and searches by name that need not look at all rows."""
+        self._store.optimize()
+
+    def index_vectors(self) -> None:
+        """Build what approximate search needs; texts that are added later are found as well."""
+        self._store.index_vectors("cosine" if self.settings.measure == "cosine" else "dot")
+
+    # Asking.
+
+    def search(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        where: str | None = None,
+        approximate: bool = False,
+        level: str | None = None,
+        method: Method | None = None,
+    ) -> list[Hit]:
+        """The k texts nearest to a query, each with the reason why.
+
+        Args:
+            query: what to look for.
+            k: how many.
+            where: an SQL condition on metadata, such as "metadata.year > 2000".
+            approximate: ask the index that `index_vectors` builds, instead of looking at every text.
+            level: of the query's units, "word" by default.
+            method: how to take the query apart; as the texts were by default.
+        """
+        k = whole("k", k, 1)
+        if approximate and not self._store.indexed:
+            raise InputError(
+                "approximate search needs an index of the embeddings: Index.index_vectors(), or "
+                f"pairlens index --out {self.path} --approximate"
+            )
+        own = self._query(query, level, method)
+        return find(self._store, own, self.settings, self._common, k, where, approximate=approximate)
+
+    def explain(
+        self, query: str, text_id: str, *, level: str | None = None, method: Method | None = None
+    ) -> Explanation:
+        """Why a query and a text of the index are as similar as they are; arguments as for `search`."""
+        return explain(self._query(query, level, method).contributions, self.contributions([text_id])[0], self.settings)
+
+    def compare(self, id_a: str, id_b: str) -> Explanation:
+        """Why two texts of the index are as similar as they are."""
+        a, b = self.contributions([id_a, id_b])
+        return explain(a, b, self.settings)
+
+    def why_not(self, query: str, text_id: str, k: int = 10, *, where: str | None = None, **options: Any) -> Contrast:
+        """What keeps a text below the k-th hit: the k-th hit's explanation (a) against the text's own (b).
+
+        Args:
+            query: what was looked for.
+            text_id: the name of the text.
+            k: how many hits there are; with fewer texts, the last hit counts.
+            where: as for `search`, like the other options.
+        """
+        hits = self.search(query, k, where=where, **options)
+        found = next((hit for hit in hits if hit.id == text_id), None)
+        if found is not None:
+            raise InputError(f"{text_id!r} is hit {found.rank} of {len(hits)}: nothing keeps it below the last one.")
+        if where is not None and not self._store.has(text_id, where):
+            raise InputError(f"{text_id!r} does not fit the filter {where!r}: that, and not its score, keeps it out.")
+        chosen = {name: options[name] for name in ("level", "method") if name in options}
+        e = self.explain(query, text_id, **chosen)
+        if not hits:
+            raise InputError(
+                f"nothing was found with the filter {where!r}, so there is no hit to compare {text_id!r} with."
+            )
+        return Contrast(hits[-1].explanation, e)
+
+    def contributions(self, ids: Sequence[str]) -> list[Contributions]:
+        """What the units of texts contribute, in the order of their names."""
+        found = self._store.fetch(ids)
+        rows = dict(zip(found.column("id").to_pylist(), from_table(found, self._common), strict=True))
+        missing = [name for name in ids if name not in rows]
+        if missing:
+            raise InputError(f"the index has no text {missing[0]!r}.")
+        return [rows[name] for name in ids]
+
+    def verify(self, sample: int = 20, seed: int = 0) -> Verification:
+        """Take texts apart again and compare with what is stored; also look for names that are there twice.
+
+        Args:
+            sample: how many texts, drawn at random.
+            seed: which.
+        """
+        return verify(self._store, self.lens, self.settings, self._common, whole("sample", sample, 1), seed)
+
+    # Inside.
+
+    @property
+    def _common(self) -> dict[str, Any]:
+        """The settings that all stored contributions have in common, with this lens's name for the model."""
+        settings = dict(self._document["contributions"])
+        if self._lens is not None:
+            settings |= {"model": self._lens.name, "fingerprint": self._lens._encoder.fingerprint}
+        return settings
+
+    def _decomposer(self, *, truncate: bool) -> Decomposer:
+        return Decomposer(self.lens, self.settings, self._store.schema, truncate=truncate)
+
+    def _write(self, records: Iterable[Record], *, truncate: bool, update: bool) -> Report:
+        if isinstance(records, Mapping | str):
+            raise InputError("expected several records; for one, write [{'id': …, 'text': …}].")
+        layout = Layout("text", None, self.metadata)
+        decompose, writer = self._decomposer(truncate=truncate), Writer(self._store, "", update=update)
+        report = Report()
+        for block in blocks(enumerate(records, 1), CHUNK):
+            read = [_read(layout, number, record) for number, record in block]
+            report += writer.write(*writer.prepare(read, decompose))
+        return report
+
+    def _query(self, query: str, level: str | None, method: Method | None) -> Query:
+        """A query; recent ones are remembered, with what was found out about them."""
+        check_text(query)
+        key = (query, level, repr(method))
+        with self._lock:
+            if key not in self._queries:
+                self._queries[key] = Query(query, self.lens, self.settings.query_options(level, method))
+            self._queries.move_to_end(key)
+            while len(self._queries) > REMEMBERED:
+                self._queries.popitem(last=False)
+            return self._queries[key]
+
+
+def _read(layout: Layout, number: int, record: Any) -> Text | Reject:
+    if not isinstance(record, Mapping):
+        return Reject(number, 0, "", f"not a record but {type(record).__name__} {record!r:.40}")
+    named = layout if record.get("id") is None else replace(layout, id="id")
+    unknown = [name for name in record if name not in ("id", "text", *layout.metadata)]
+    reason = f"the index has no metadata {', '.join(map(repr, unknown))}" if unknown else ""
+    return named.read(Raw(number, 0, record, reason))

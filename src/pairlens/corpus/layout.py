@@ -1,0 +1,150 @@
+"""Which columns of an input are what, and what makes a row unfit."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pairlens.corpus.inputs import Input, Raw
+from pairlens.corpus.records import TYPES, Reject, Text
+from pairlens.errors import InputError, choose
+
+KNOWN = ("text", "abstract", "passage", "document", "content", "contents", "body", "sentence")
+"""Names of the column of texts, taken in this order where it is not named."""
+LONGEST = 1_000_000
+"""Characters of a text beyond which it is not even tokenized."""
+SHOWN = 200
+"""Characters of a rejected text that are written down."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of an input.
+
+    Attributes:
+        text: the column of texts.
+        id: that of their names; None to take the rows' numbers.
+        metadata: the other columns that are kept, each with one of `TYPES`.
+    """
+
+    text: str
+    id: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, table: Input, text: str | None, id_column: str | None, metadata: Mapping[str, str | None] | None
+    ) -> Layout:
+        """The layout of an input from what a user named; by default all other columns are metadata.
+
+        Args:
+            table: the input.
+            text: the column of texts, or None to find it.
+            id_column: the column of names, or None for the rows' numbers.
+            metadata: columns to keep with a type, or None for what the file says; None for all.
+        """
+        names = table.columns
+        if text is None:
+            spelled = {name.strip().lower(): name for name in reversed(names)}
+            text = next(
+                (spelled[name] for name in KNOWN if name in spelled), next(iter(names)) if len(names) == 1 else None
+            )
+            if text is None:
+                raise InputError(
+                    f"which of the columns {', '.join(names)} of {table.name} holds the texts? "
+                    "Name it with --text-column."
+                )
+        choose("column", text, names)
+        if id_column is not None:
+            choose("column", id_column, names)
+        if metadata is None:
+            kept = {name: kind or "text" for name, kind in names.items() if name not in (text, id_column)}
+        else:
+            kept = {name: kind or names[choose("column", name, names)] or "text" for name, kind in metadata.items()}
+        for kind in kept.values():
+            choose("type of metadata", kind, TYPES)
+        return cls(text, id_column, kept)
+
+    def read(self, raw: Raw) -> Text | Reject:
+        """A text to be indexed, or why it cannot be."""
+        given = raw.values.get(self.text)
+        name = str(raw.row) if self.id is None else raw.values.get(self.id)
+        reasons = [raw.reason] if raw.reason else [*_faults_of_text(given), *_faults_of_id(name)]
+        metadata: dict[str, Any] = {}
+        for column, kind in self.metadata.items() if not reasons else ():
+            value = raw.values.get(column)
+            try:
+                metadata[column] = _convert(value, kind)
+            except ValueError:
+                reasons.append(f"metadata {column} is {value!r:.40}, which is no {kind}")
+        shown = _printable(given) if isinstance(given, str) else ""
+        if reasons:
+            return Reject(raw.row, raw.line, _printable(str(name or "")), "; ".join(reasons), shown[:SHOWN])
+        return Text(str(name), str(given), metadata, raw.row, raw.line)
+
+
+def _faults_of_text(text: Any) -> list[str]:
+    if text is None:
+        return ["the text is missing"]
+    if not isinstance(text, str):
+        return [f"not a text but {type(text).__name__} {text!r:.40}"]
+    if not text.strip():
+        return ["the text is empty"]
+    if not _encodable(text):
+        return ["the text is not UTF-8"]
+    if len(text) > LONGEST:
+        return [f"the text has {len(text)} characters, and {LONGEST} is the most"]
+    return []
+
+
+def _faults_of_id(name: Any) -> list[str]:
+    if isinstance(name, int) and not isinstance(name, bool):
+        return []
+    if name is None or name == "":
+        return ["the id is missing"]
+    if not isinstance(name, str):
+        return [f"the id is {type(name).__name__} {name!r:.40}, and not a text or a whole number"]
+    return [] if _encodable(name) else ["the id is not UTF-8"]
+
+
+def _convert(value: Any, kind: str) -> Any:
+    """A value of metadata as its type; raises ValueError where it is none of it. Nothing stays nothing."""
+    if value is None or (value == "" and kind != "text"):
+        return None
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if kind == "text":
+        nested = isinstance(value, dict | list)
+        text = json.dumps(value, ensure_ascii=False, default=str) if nested else str(value)
+        if not _encodable(text):
+            raise ValueError
+        return text
+    if kind == "bool":
+        known = {"true": True, "1": True, "false": False, "0": False}
+        if str(value).lower() not in known:
+            raise ValueError
+        return known[str(value).lower()]
+    number = float(value) if isinstance(value, str | int | float) else math.nan
+    if kind == "float":
+        if math.isnan(number):
+            raise ValueError
+        return number
+    whole = int(value) if isinstance(value, str | int) or (isinstance(value, float) and value.is_integer()) else None
+    if whole is None or not -(2**63) <= whole < 2**63:
+        raise ValueError
+    return whole
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,203 @@
+"""Contributions as rows of a table and back. What a row holds explains its text's similarity to any other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pairlens.contributions import Contributions
+from pairlens.errors import InputError, MissingExtra
+from pairlens.shapes import Array
+from pairlens.storage import require_pyarrow
+from pairlens.tokens import Unit
+
+TYPES = ("text", "int", "float", "bool")
+"""What a column of metadata holds."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text to be indexed, from one row of an input.
+
+    Attributes:
+        id: its name in the index.
+        text: the text.
+        metadata: its other columns.
+        row: its number in the input, from 1.
+        line: where that stands in the file.
+    """
+
+    id: str
+    text: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    row: int = 0
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A row of an input that cannot be indexed, and why."""
+
+    row: int
+    line: int
+    id: str
+    reason: str
+    text: str = ""
+
+
+def require_lancedb() -> Any:
+    """The module lancedb."""
+    try:
+        import lancedb
+    except ImportError as error:
+        raise MissingExtra("lancedb", "corpus") from error
+    return lancedb
+
+
+def make_schema(dim: int, metadata: Mapping[str, str], precision: str) -> Any:
+    """The columns of the table `texts`.
+
+    Args:
+        dim: of the embeddings.
+        metadata: the names of the columns of metadata, each with one of `TYPES`.
+        precision: of the contributions.
+    """
+    pa, _ = require_pyarrow()
+    types = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+    number = {"float16": pa.float16(), "float32": pa.float32()}[precision]
+    unit = pa.struct([("text", pa.string()), ("start", pa.int32()), ("end", pa.int32()), ("kind", pa.string())])
+    named = [(name, types[kind]) for name, kind in metadata.items()]
+    return pa.schema(
+        [
+            pa.field("id", pa.string(), nullable=False),
+            pa.field("text", pa.string(), nullable=False),
+            ("embedding", pa.list_(pa.float32(), dim)),
+            *([("metadata", pa.struct(named))] if named else []),
+            ("contributions", pa.list_(pa.list_(number, dim))),
+            ("error", pa.list_(pa.float32())),
+            ("units", pa.list_(unit)),
+            ("tokens", pa.list_(pa.string())),
+            ("reference", pa.list_(pa.float32(), dim)),
+            ("size", pa.float64()),
+            ("gap", pa.float64()),
+            ("nodes", pa.int64()),
+            ("truncated", pa.bool_()),
+            ("source", pa.string()),
+            ("row", pa.int64()),
+        ]
+    )
+
+
+def to_table(texts: Sequence[Text], found: Sequence[Contributions], schema: Any, source: str) -> Any:
+    """Texts and their contributions as an Arrow table, with one more column, `line`, which the index does not keep.
+
+    Args:
+        texts: the texts.
+        found: what they were taken apart into.
+        schema: as `make_schema` gave it.
+        source: the name of the input they are from.
+    """
+    pa, _ = require_pyarrow()
+    number = schema.field("contributions").type.value_type.value_type.to_pandas_dtype()
+    counts = [len(c.units) for c in found]
+    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+    values = np.concatenate([c.values for c in found]) if found else np.zeros((0, 1))
+    units = [_stored_unit(unit, c.text) for c in found for unit in c.units]
+    errors = np.concatenate([c.error for c in found]) if found else np.zeros(0)
+    columns: dict[str, Any] = {
+        "id": [text.id for text in texts],
+        "text": [text.text for text in texts],
+        "embedding": _vectors([c.output for c in found], schema.field("embedding").type),
+        "metadata": [dict(text.metadata) for text in texts],
+        "contributions": pa.ListArray.from_arrays(
+            offsets, _vectors(values, schema.field("contributions").type.value_type, number)
+        ),
+        "error": pa.ListArray.from_arrays(offsets, pa.array(errors.astype(np.float32))),
+        "units": pa.ListArray.from_arrays(offsets, pa.array(units, schema.field("units").type.value_type)),
+        "tokens": [list(c.tokens) for c in found],
+        "reference": _vectors([c.reference for c in found], schema.field("reference").type),
+        "size": [float(np.linalg.norm(c.embedding)) for c in found],
+        "gap": [c.gap for c in found],
+        "nodes": [int(c.settings.get("nodes") or 0) for c in found],
+        "truncated": [c.truncated for c in found],
+        "source": [source] * len(texts),
+        "row": [text.row for text in texts],
+        "line": [text.line for text in texts],
+    }
+    wider = schema.append(pa.field("line", pa.int64()))
+    return pa.table([_column(columns[f.name], f.type) for f in wider], schema=wider)
+
+
+def check_finite(c: Contributions, precision: str) -> None:
+    """Raise if numbers are too large for the precision that they are to be stored in."""
+    largest = float(np.abs(c.values).max(initial=0.0))
+    if largest > float(np.finfo(precision).max):
+        raise InputError(
+            f"its contributions go up to {largest:.0e}, which {precision} cannot hold. Make the index with "
+            "precision='float32'."
+        )
+
+
+def from_table(table: Any, settings: Mapping[str, Any]) -> list[Contributions]:
+    """The contributions of every row of an Arrow table.
+
+    Args:
+        table: rows of the index.
+        settings: what all of them have in common.
+    """
+    table = table.combine_chunks()
+    plain = table.select(["text", "units", "tokens", "size", "gap", "nodes", "truncated"]).to_pylist()
+    outputs, references = (vectors_of(table.column(name)) for name in ("embedding", "reference"))
+    found = []
+    for i, row in enumerate(plain):
+        output = outputs[i].astype(np.float64)
+        length = float(np.linalg.norm(output))
+        found.append(
+            Contributions(
+                text=row["text"],
+                units=tuple(_unit(unit, row["text"]) for unit in row["units"]),
+                tokens=tuple(row["tokens"]),
+                values=vectors_of(table.column("contributions")[i].values).astype(np.float64),
+                error=np.asarray(table.column("error")[i].values).astype(np.float64),
+                reference=references[i].astype(np.float64),
+                # The model's output is the embedding that was taken apart, or a multiple of it.
+                embedding=output * (row["size"] / length if length else 1.0),
+                output=output,
+                gap=row["gap"],
+                truncated=row["truncated"],
+                settings={**settings, "nodes": row["nodes"]},
+            )
+        )
+    return found
+
+
+def _stored_unit(unit: Unit, text: str) -> dict[str, Any]:
+    """A unit as a row has it; characters of the text are not written a second time."""
+    own = None if text[unit.start : unit.end] == unit.text else unit.text
+    return {"text": own, "start": unit.start, "end": unit.end, "kind": unit.kind}
+
+
+def _unit(stored: Mapping[str, Any], text: str) -> Unit:
+    start, end, own = stored["start"], stored["end"], stored["text"]
+    return Unit(text[start:end] if own is None else own, start, end, stored["kind"])
+
+
+def _vectors(rows: Any, kind: Any, dtype: Any = np.float32) -> Any:
+    pa, _ = require_pyarrow()
+    flat = np.asarray(rows, dtype=dtype).reshape(-1)
+    return pa.FixedSizeListArray.from_arrays(pa.array(flat), type=kind)
+
+
+def vectors_of(column: Any) -> Array:
+    """Vectors of one length as an array, (rows, dim)."""
+    pa, _ = require_pyarrow()
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return whole.flatten().to_numpy(zero_copy_only=False).reshape(len(whole), whole.type.list_size)
+
+
+def _column(values: Any, kind: Any) -> Any:
+    pa, _ = require_pyarrow()
+    return values if isinstance(values, pa.Array) else pa.array(values, kind)

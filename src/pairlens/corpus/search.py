@@ -1,0 +1,152 @@
+"""Hits: what a search finds, each with the reason why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pairlens import similarity
+from pairlens.contributions import Contributions
+from pairlens.corpus.records import from_table, vectors_of
+from pairlens.corpus.settings import Settings
+from pairlens.corpus.store import Store
+from pairlens.explanation import Explanation, Pair
+from pairlens.lens import Lens
+from pairlens.shapes import Array
+from pairlens.tokens import Unit
+
+SPARE = 16
+"""Rows that are asked for beyond k, to see whether some tie with the k-th."""
+TIED = 1e-5
+"""Scores that LanceDB's single precision may put in the wrong order."""
+
+
+class Query:
+    """What is looked for: its embedding at once, and what its units contribute when somebody asks why.
+
+    Args:
+        text: the query.
+        lens: the model.
+        options: how to take it apart, as for `Lens.decompose`.
+    """
+
+    def __init__(self, text: str, lens: Lens, options: Mapping[str, Any]) -> None:
+        self.text = text
+        self._lens = lens
+        self._options = dict(options)
+
+    @cached_property
+    def embedding(self) -> Array:
+        """The model's own output, (dim,): one forward pass."""
+        encoder = self._lens._encoder
+        return encoder.outputs([encoder.read(self.text, self._options["role"])])[0]
+
+    @cached_property
+    def contributions(self) -> Contributions:
+        """The query, taken apart."""
+        return next(self._lens.decompose([self.text], progress=False, **self._options))
+
+
+@dataclass(frozen=True, eq=False)
+class Hit:
+    """A text that a search found.
+
+    Attributes:
+        rank: its place, from 1.
+        id: its name.
+        score: the model's own similarity of query and text.
+        text: the text.
+        metadata: its other columns.
+        query: what was looked for.
+        contributions: what the text's units contribute to its embedding.
+        settings: those of the index.
+    """
+
+    rank: int
+    id: str
+    score: float
+    text: str
+    metadata: Mapping[str, Any]
+    query: Query
+    contributions: Contributions
+    settings: Settings
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """Why the text is as near to the query as it is: one small matrix product, made when it is asked for."""
+        return explain(self.query.contributions, self.contributions, self.settings)
+
+    @property
+    def passage(self) -> tuple[Unit, float]:
+        """The sentence that brings the text nearest to the query, and how much it contributes."""
+        e = self.explanation if self.settings.level == "sentence" else self._by_sentence
+        texts = [i for i, unit in enumerate(e.units_b) if unit.kind == "text"]
+        best = max(texts, key=lambda i: e.column[i])
+        return e.units_b[best], float(e.column[best])
+
+    def top(self, k: int = 5) -> list[Pair]:
+        """The strongest pairs of query and text, special tokens left out."""
+        return self.explanation.top(k, special=False)
+
+    @cached_property
+    def _by_sentence(self) -> Explanation:
+        return explain(self.query.contributions, self.contributions.at("sentence"), self.settings)
+
+    def __repr__(self) -> str:
+        unit, value = self.passage
+        return f"Hit({self.rank}, {self.id!r}, {self.score:.4f}, {unit.text!r:.60} {value:+.3f})"
+
+
+def explain(a: Contributions, b: Contributions, settings: Settings) -> Explanation:
+    """The explanation of two texts as an index's settings have it."""
+    return similarity.explain(a, b, reference_terms=settings.reference_terms, measure=settings.measure)
+
+
+def find(
+    store: Store,
+    query: Query,
+    settings: Settings,
+    common: Mapping[str, Any],
+    k: int,
+    where: str | None,
+    *,
+    approximate: bool,
+) -> list[Hit]:
+    """The k texts nearest to a query, nearest first; of equally near ones the first by name.
+
+    LanceDB finds candidates in single precision; they are scored again in double, and more of them are asked for as
+    long as the k-th may tie with one that was left out.
+    """
+    asked = k + SPARE
+    while True:
+        table = store.nearest(query.embedding, asked, settings.measure, where, approximate=approximate)
+        scores = _score(query.embedding, vectors_of(table.column("embedding")), settings.measure)
+        ids = table.column("id").to_pylist()
+        order = sorted(range(len(ids)), key=lambda i: (-scores[i], ids[i]))
+        exhausted = len(ids) < asked or approximate
+        if exhausted or scores[order[-1]] < scores[order[k - 1]] - TIED:
+            break
+        asked *= 2
+    chosen = table.take(np.array(order[:k], dtype=np.int64))
+    hits = zip(order, from_table(chosen, common), chosen.select(_told(chosen)).to_pylist(), strict=False)
+    return [
+        Hit(rank, row["id"], float(scores[i]), row["text"], row.get("metadata") or {}, query, c, settings)
+        for rank, (i, c, row) in enumerate(hits, 1)
+    ]
+
+
+def _told(table: Any) -> list[str]:
+    return [name for name in ("id", "text", "metadata") if name in table.column_names]
+
+
+def _score(query: Array, embeddings: Array, measure: str) -> Array:
+    embeddings = embeddings.astype(np.float64)
+    products = embeddings @ query
+    if measure == "dot":
+        return products
+    sizes = np.linalg.norm(embeddings, axis=1) * np.linalg.norm(query)
+    return np.divide(products, sizes, out=np.zeros_like(products), where=sizes > 0)

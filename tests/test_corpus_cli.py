@@ -1,0 +1,219 @@
+"""`pairlens index`, `search` and `explain-pairs`, as a user gives them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from pyarrow import parquet
+from typer.testing import CliRunner
+
+import corpora
+import zoo
+from pairlens.cli import app
+from pairlens.corpus import Index
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    zoo.encoder("bert").save(str(folder))
+    return str(folder)
+
+
+@pytest.fixture
+def invoke(model, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(*arguments, code: int = 0):
+        given = [str(argument) for argument in arguments]
+        done = CliRunner().invoke(app, given, catch_exceptions=False)
+        assert done.exit_code == code, done.output
+        return done
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def made(model, tmp_path_factory):
+    """A file and its index, by the command."""
+    folder = tmp_path_factory.mktemp("made")
+    data = corpora.write_jsonl(folder / "data.jsonl", 40)
+    arguments = ["index", data, "--out", folder / "index", "--model", model, "--id-column", "id", "--chunk", "16"]
+    done = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return data, folder / "index", done
+
+
+@pytest.fixture
+def own(made, tmp_path):
+    """A copy of it to be changed."""
+    shutil.copytree(made[1], tmp_path / "index")
+    return tmp_path / "index"
+
+
+# Index.
+
+
+def test_index(made):
+    _, path, done = made
+    assert f"32 texts in {path}: 32 added, 0 updated, 0 there before" in done.stderr
+    assert "warning: rows that could not be used: 8 (" in done.stderr
+    assert "rejects.jsonl)" in done.stderr
+    index = Index.open(path)
+    assert len(index) == 32
+    assert index.metadata == {"year": "int"}
+    assert index.settings.level == "sentence"
+
+
+def test_index_again_goes_on_with_the_model_that_it_knows(made, invoke):
+    data, path, _ = made
+    done = invoke("index", data, "--out", path, "--id-column", "id", "--chunk", "16")
+    assert "32 texts in" in done.stderr
+
+
+def test_options_reach_the_index(model, invoke, tmp_path):
+    (tmp_path / "d.csv").write_text("body,title,year\nA text. And more.,T,1999\nAnother one.,U,2001\n")
+    options = ["--text-column", "body", "--metadata", "year:int", "--level", "word", "--layer", "2", "--tol", "0.01"]
+    options += ["--reference", "mask", "--reference-terms", "keep", "--measure", "dot", "--precision", "float32"]
+    invoke("index", tmp_path / "d.csv", "-o", tmp_path / "index", "--model", model, *options)
+    index = Index.open(tmp_path / "index")
+    settings = index.settings.to_json()
+    assert settings["method"] == {"kind": "IntegratedJacobian", "layer": 2, "reference": "mask"}
+    assert settings["rule"]["tol"] == 0.01
+    names = ("level", "reference_terms", "measure", "precision")
+    assert [settings[name] for name in names] == ["word", "keep", "dot", "float32"]
+    assert index.metadata == {"year": "int"}
+    assert len(index) == 2
+
+
+def test_other_settings_and_columns_are_refused(made, invoke):
+    data, path, _ = made
+    done = invoke("index", data, "--out", path, "--id-column", "id", "--passes", "16", code=2)
+    assert "method is Shapley(passes=32, near=1.5), not Shapley(passes=16, near=1.5)" in done.stderr
+    done = invoke("index", data, "--out", path, "--id-column", "id", "--metadata", "text", code=2)
+    assert "the index keeps no metadata 'text'; it was made with year" in done.stderr
+
+
+def test_another_model_is_refused(made, invoke, tmp_path):
+    _, path, _ = made
+    zoo.encoder("mpnet").save(str(tmp_path / "other"))
+    done = invoke("search", path, "coffee", "--model", tmp_path / "other", code=2)
+    assert "the index was made with the model" in done.stderr
+
+
+def test_delete_verify_and_approximate(own, invoke):
+    done = invoke("index", "--out", own, "--delete", "t0", "--delete", "nobody", "--verify", "--sample", "3")
+    assert "1 of 2 texts deleted" in done.stderr
+    assert "3 texts taken apart again: the largest difference is" in done.stderr
+    assert "approximate search is ready" in invoke("index", "--out", own, "--approximate").stderr
+    assert "  1  " in invoke("search", own, "coffee", "--approximate", "-k", "2").stdout
+    index = Index.open(own)
+    index._store.write(index._store._table.to_arrow().take([1]), replace=False)
+    done = invoke("index", "--out", own, "--verify", "--sample", "2", code=1)
+    assert "is there more than once" in done.stderr
+
+
+def test_update(own, invoke, tmp_path):
+    (tmp_path / "new.csv").write_text("id,text,year\nt1,A changed text.,1\nnew,A new one.,2\n")
+    refused = invoke("index", tmp_path / "new.csv", "--out", own, "--id-column", "id")
+    assert "1 added, 0 updated" in refused.stderr
+    assert "rows that could not be used: 1" in refused.stderr
+    assert (
+        "0 added, 1 updated, 1 there before"
+        in invoke("index", tmp_path / "new.csv", "--out", own, "--id-column", "id", "--update").stderr
+    )
+
+
+def test_truncate(model, invoke, tmp_path):
+    (tmp_path / "d.csv").write_text(f"text\n{'coffee ' * 100}\n")
+    assert (
+        "rows that could not be used: 1"
+        in invoke("index", tmp_path / "d.csv", "--out", tmp_path / "a", "--model", model).stderr
+    )
+    done = invoke("index", tmp_path / "d.csv", "--out", tmp_path / "b", "--model", model, "--truncate")
+    assert "longer than the model takes, of which only the beginning is indexed: 1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["index", "--out", "x"], "nothing to do: give a table of texts, or --delete, --verify or --approximate"),
+        (["index", "nowhere.csv", "--out", "x"], "there is no file nowhere.csv"),
+        (["index", "--out", "nowhere", "--verify"], "there is no index in nowhere"),
+        (
+            ["search", "nowhere", "query"],
+            "there is no index in nowhere. Make one with: pairlens index DATA --out nowhere",
+        ),
+        (["search", "nowhere", "query", "--save", "a.pdf"], "unknown file suffix '.pdf'"),
+        (["explain-pairs", "a.csv", "-i", "nowhere", "-o", "x"], "there is no file a.csv"),
+    ],
+)
+def test_what_is_wrong_is_said(invoke, arguments, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert said in invoke(*arguments, code=2).stderr
+
+
+def test_workers_need_a_cluster(made, invoke):
+    data, path, _ = made
+    assert "--workers is for a cluster" in invoke("index", data, "--out", path, "--workers", "2", code=2).stderr
+
+
+# Search.
+
+
+def test_search(made, invoke):
+    _, path, _ = made
+    done = invoke("search", path, "the coffee is good", "-k", "3", "--where", "metadata.year > 1995")
+    hits = Index.open(path).search("the coffee is good", 3, where="metadata.year > 1995")
+    for hit in hits:
+        assert f"{hit.rank:>3}  {hit.score:.4f}  {hit.id}" in done.stdout
+        assert hit.passage[0].text.split()[0] in done.stdout
+        assert " · " in done.stdout
+    assert "\x1b" not in done.stdout
+    assert "nothing was found" in invoke("search", path, "coffee", "--where", "metadata.year > 3000").stderr
+
+
+def test_search_json(made, invoke):
+    _, path, _ = made
+    hits = json.loads(invoke("search", path, "the coffee is good", "-k", "2", "--json").stdout)
+    expected = Index.open(path).search("the coffee is good", 2)
+    assert [hit["id"] for hit in hits] == [hit.id for hit in expected]
+    first = hits[0]
+    assert first["score"] == expected[0].score
+    assert first["text"][first["passage"]["start"] : first["passage"]["end"]] == first["passage"]["text"]
+    assert first["pairs"][0]["value"] == expected[0].top(1)[0].value
+    assert first["metadata"] == dict(expected[0].metadata)
+
+
+def test_search_save(made, invoke, tmp_path):
+    _, path, _ = made
+    invoke("search", path, "the coffee is good", "-k", "3", "--save", tmp_path / "hits.html")
+    page = (tmp_path / "hits.html").read_text(encoding="utf-8")
+    for hit in Index.open(path).search("the coffee is good", 3):
+        assert f'"label":"{hit.id}"' in page.replace(": ", ":")
+
+
+def test_why_not(made, invoke):
+    _, path, _ = made
+    ranked = Index.open(path).search("the coffee is good", 32)
+    done = invoke("search", path, "the coffee is good", "-k", "3", "--why-not", ranked[9].id)
+    assert "a is closer" in done.stdout
+    done = invoke("search", path, "the coffee is good", "-k", "3", "--why-not", ranked[1].id, code=2)
+    assert "is hit 2 of 3: nothing keeps it below the last one" in done.stderr
+
+
+# Explain-pairs.
+
+
+def test_explain_pairs(made, invoke, tmp_path):
+    _, path, _ = made
+    (tmp_path / "pairs.csv").write_text("id_a,id_b\nt1,t2\nt2,nobody\n")
+    done = invoke("explain-pairs", tmp_path / "pairs.csv", "--index", path, "-o", tmp_path / "out", "--top", "2")
+    assert "1 pairs explained" in done.stderr
+    assert "rows that could not be used: 1" in done.stderr
+    (row,) = parquet.read_table(tmp_path / "out" / "part-00000000.parquet").to_pylist()
+    assert row["score"] == pytest.approx(Index.open(path).compare("t1", "t2").score, abs=1e-6)
+    done = invoke("explain-pairs", tmp_path / "pairs.csv", "--index", path, "-o", tmp_path / "out", code=2)
+    assert "top was 2 and is 8" in done.stderr
