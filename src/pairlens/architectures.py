@@ -201,6 +201,16 @@ def tap_layers(model: nn.Module, run: Callable[[], Any]) -> tuple[Tap, int]:
     return tap, max(calls[name] for name in outermost)
 
 
+def untap(model: M) -> M:
+    """The twin with its layers as they were before they were tapped."""
+    for modules in model.modules():
+        if isinstance(modules, nn.ModuleList):
+            for index, layer in enumerate(modules):
+                if isinstance(layer, Tapped):
+                    modules[index] = layer.layer
+    return model
+
+
 def widths(model: nn.Module) -> tuple[int, int]:
     """The width of the widest projection in a layer, and the number of attention heads, to plan memory by."""
     transformer = getattr(model, "auto_model", model)

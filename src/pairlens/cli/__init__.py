@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from pairlens import __version__
-from pairlens.cli import batch, explain, models, study
+from pairlens.cli import adjust, annotate, batch, explain, explain_pairs, index, models, search, serve, study
 
 app = typer.Typer(
     name="pairlens",
@@ -22,7 +22,13 @@ app = typer.Typer(
 )
 app.command()(explain.explain)
 app.command()(batch.batch)
+app.command()(adjust.adjust)
+app.command()(annotate.annotate)
+app.command()(index.index)
+app.command()(search.search)
+app.command()(explain_pairs.explain_pairs)
 app.command()(models.models)
+app.command()(serve.serve)
 app.add_typer(study.app, name="study")
 
 
