@@ -383,7 +383,9 @@ def test_a_real_model_in_a_fresh_process(real, tmp_path: Path):
         f"model = SentenceTransformer({str(real)!r}, device='cpu', trust_remote_code=True)\n"
         f"np.save({str(tmp_path / 'own.npy')!r}, model.encode({texts!r}))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    # The order of a sum depends on the number of threads, and tests have one.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert np.array_equal(np.load(tmp_path / "own.npy"), load(str(real), "cpu")[0].encode(texts))
 
