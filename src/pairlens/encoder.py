@@ -13,8 +13,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
+from torch.func import jvp
 
-from pairlens import progress
+from pairlens import dual, progress
 from pairlens.adjusted.layout import ADJUSTED
 from pairlens.architectures import differentiable, tap_layers, twin, untap, widths
 from pairlens.errors import InputError, ModelError, NumericalError
@@ -272,9 +273,10 @@ class Encoder:
     def tail(self, heads: Heads) -> Callable[[Points, Rows], Embeddings]:
         """The rest of the encoder, as a function of the hidden states that enter layer ℓ."""
         route = self.route(heads.texts[0].role)
+        every = self._features(heads.texts, torch.arange(len(heads.texts)))
 
         def function(states: Points, rows: Rows) -> Embeddings:
-            features = self._features(heads.texts, rows.cpu())
+            features = {name: value[rows] if isinstance(value, Tensor) else value for name, value in every.items()}
             if heads.layer == route.layers:
                 ran = {**features, "token_embeddings": states}
             else:
@@ -283,6 +285,15 @@ class Encoder:
             return self._finish(route, ran, heads.space)
 
         return function
+
+    def takes_duals(self, layer: int, role: str | None = None) -> bool:
+        """Whether the tail behind a layer can be run on `Dual` states: tried out, once, against PyTorch's own."""
+        route = self.route(role)
+        if layer not in route.duals:
+            with self._lock:
+                probe = self.heads([route.reader.read(PROBE, "")], layer, "padding", "unit")
+                route.duals[layer] = self._agree(probe)
+        return route.duals[layer]
 
     def cost(self, tokens: int, role: str | None = None) -> int:
         """Bytes that a forward pass over one text keeps alive at a time, roughly."""
@@ -312,6 +323,26 @@ class Encoder:
         if not progress.watched():
             return PASSES
         return min(PASSES, int((STEP if self.device.type == "cpu" else 50 * STEP) / self.effort(route.role)))
+
+    def _agree(self, heads: Heads) -> bool:
+        """Whether rules for tangents and PyTorch's forward mode say the same about one text."""
+        tail, row = self.tail(heads), torch.zeros(1, dtype=torch.long, device=self.device)
+        point, direction = (heads.x + heads.r) / 2, heads.x - heads.r
+        labels = torch.arange(heads.x.shape[1], device=self.device)[None] // 2
+        groups = dual.Groups.of(labels, int(labels.max()) + 1, self.dtype)
+        with differentiable():
+            expected = torch.stack(
+                [
+                    jvp(lambda h: tail(h, row), (point,), (torch.where((labels == g)[..., None], direction, 0),))[1]
+                    for g in range(len(groups))
+                ],
+                1,
+            )
+            try:
+                found = dual.push(lambda h: tail(h, row), point, direction, groups)[1]
+            except Exception:  # noqa: BLE001  Whatever a model does that the rules do not foresee: PyTorch's way then.
+                return False
+        return bool((found - expected).norm() <= 1e-4 * expected.norm())
 
     def _prompt(self, role: str | None) -> str:
         names = {"query": ("query",), "document": ("document", "passage", "corpus")}.get(role or "", ())

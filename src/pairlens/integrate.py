@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.func import jvp, vjp, vmap
 
-from pairlens import progress
+from pairlens import dual, progress
 from pairlens.architectures import differentiable
 from pairlens.errors import InputError, NotConverged, NumericalError
 from pairlens.quadrature import Adaptive, Ask, Plan, Rule, Table, plan
@@ -73,6 +73,8 @@ class Problems:
         labels: the group of every element, (problems, *shape) or 1 in any dimension; -1: in no group asked for.
         groups: how many groups each problem has.
         cost: bytes that one tangent at one point keeps alive, to chunk by.
+        budget: bytes that the intermediate results of one chunk may take together.
+        duals: whether `function` takes `dual.Dual` states (n, tokens, width), and labels have one number a token.
     """
 
     function: Function
@@ -82,6 +84,7 @@ class Problems:
     groups: tuple[int, ...]
     cost: int
     budget: int = BUDGET
+    duals: bool = False
 
     @property
     def noise(self) -> float:
@@ -121,7 +124,7 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
         )
         for i, (start, stop) in enumerate(ends)
     ]
-    plans: dict[int, Plan] = {i: plan(rule, problems.noise) for i in moving}
+    plans: dict[int, Plan] = {i: plan(rule, problems.noise, ends[i]) for i in moving}
     questions: dict[int, Ask | Table] = {i: next(plans[i]) for i in moving}
     while questions:
         # How many rounds there will be, nobody knows; those of tables alone are most of the work.
@@ -239,7 +242,12 @@ def _slopes(problems: Problems, asked: Sequence[tuple[int, Ask]]) -> list[Array]
         r = rows[part]
         with differentiable():
             direction = problems.x[r] - problems.r[r]
-            slope = jvp(lambda h, r=r: problems.function(h, r), (problems.points(r, alphas[part]),), (direction,))[1]
+            points = problems.points(r, alphas[part])
+            if problems.duals:
+                together = dual.Groups.of(torch.zeros_like(problems.labels[r][..., 0]), 1, points.dtype)
+                slope = dual.push(lambda h, r=r: problems.function(h, r), points, direction, together)[1][:, 0]
+            else:
+                slope = jvp(lambda h, r=r: problems.function(h, r), (points,), (direction,))[1]
             found.append(slope.double().cpu())
         steps.advance(part.stop - part.start)
     values = torch.cat(found).numpy()
@@ -273,6 +281,15 @@ def _forward(problems: Problems, rows: Tensor, alphas: Array, groups: int) -> Te
         direction = problems.x[rows] - problems.r[rows]
     labels = problems.labels[rows]
     size = max(1, problems.budget // (problems.cost * len(rows)) - 1)
+    if problems.duals:
+        every = dual.Groups.of(labels[..., 0], groups, points.dtype)
+        found, steps = [], progress.Steps(groups)
+        for start in range(0, groups, size):
+            part = slice(start, min(start + size, groups))
+            with differentiable():
+                found.append(dual.push(lambda h: problems.function(h, rows), points, direction, every.part(part))[1])
+            steps.advance(part.stop - part.start)
+        return torch.cat(found, dim=1)
 
     def push(group: Tensor) -> Tensor:
         tangent = torch.where(labels == group, direction, 0)

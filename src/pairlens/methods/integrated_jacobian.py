@@ -98,14 +98,17 @@ class IntegratedJacobian:
                 "an adjusted model is zero at its padding reference, which its attributions rest on; "
                 f"reference={self.reference!r} is for other models."
             )
-        return encoder.heads(texts, encoder.layer_index(self.layer, role), self.reference, space)
+        layer = encoder.layer_index(self.layer, role)
+        encoder.takes_duals(layer, role)  # The first time this runs a probe, which must not come between head and tail.
+        return encoder.heads(texts, layer, self.reference, space)
 
     def _integrate(
         self, encoder: Encoder, heads: Heads, labels: Tensor, groups: tuple[int, ...], rule: Rule
     ) -> list[Integral]:
         size = heads.x.shape[1], heads.texts[0].role
         cost, budget = encoder.cost(*size), encoder.budget(*size)
-        problems = Problems(encoder.tail(heads), heads.x, heads.r, labels, groups, cost, budget)
+        duals = labels.shape[-1] == 1 and encoder.takes_duals(heads.layer, heads.texts[0].role)
+        problems = Problems(encoder.tail(heads), heads.x, heads.r, labels, groups, cost, budget, duals)
         try:
             integrals = integrate(problems, rule)
         except NotConverged as error:
