@@ -114,6 +114,11 @@ class Tap:
         finally:
             self._states = None
 
+    @property
+    def carries(self) -> bool:
+        """Whether layers hand on more than hidden states to one another, as T5's do."""
+        return any(isinstance(part, Tensor) for output in self._outputs for part in output or ())
+
     def visit(self, layer: nn.Module, hidden: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called in place of one layer, with what the model hands to it."""
         call, self._calls = self._calls, self._calls + 1

@@ -12,7 +12,8 @@ put together from the groups' own columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,6 +110,48 @@ class Dual(Tensor):
         raise Unruled(f"{func} met tangents where no rule could see it.")
 
 
+PRECISIONS = ("highest", "high", "bf16")
+_policy = ["highest"]
+
+
+@contextlib.contextmanager
+def precision(policy: str) -> Iterator[None]:
+    """A context in which tangents are multiplied so exactly; primals always are in full.
+
+    "highest": as the dtype says. "high": on CUDA devices with the 11 bits of TF32, elsewhere in full. "bf16": the
+    layers' own products with 8 bits, attention as for "high".
+    """
+    _policy.append(policy)
+    try:
+        yield
+    finally:
+        _policy.pop()
+
+
+@contextlib.contextmanager
+def _narrow(tensor: Tensor) -> Iterator[None]:
+    """A context in which a product of tangents may be less exact, if the policy says so."""
+    if _policy[-1] == "highest" or not tensor.is_cuda:
+        yield
+        return
+    settings: Any = torch.backends.cuda.matmul
+    name, value = ("fp32_precision", "tf32") if hasattr(settings, "fp32_precision") else ("allow_tf32", True)
+    before = getattr(settings, name)
+    setattr(settings, name, value)
+    try:
+        yield
+    finally:
+        setattr(settings, name, before)
+
+
+def _project(tangent: Tensor, weight: Tensor) -> Tensor:
+    """Tangents times a weight, as exactly as the policy says."""
+    if _policy[-1] == "bf16" and tangent.dtype == torch.float32:
+        return F.linear(tangent.bfloat16(), weight.bfloat16()).float()
+    with _narrow(tangent):
+        return F.linear(tangent, weight)
+
+
 def push(
     function: Callable[[Tensor], Tensor], points: Tensor, direction: Tensor, groups: Groups
 ) -> tuple[Tensor, Tensor]:
@@ -193,7 +236,7 @@ def _linear(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     if not isinstance(x, Dual) or isinstance(weight, Dual) or x.axis == x.ndim - 1:
         return _by_forward_mode(func, args, kwargs)
     primal = func(x.primal, *args[1:], **kwargs)
-    return x.like(primal, F.linear(x.tangent, weight), x.axis)
+    return x.like(primal, _project(x.tangent, weight), x.axis)
 
 
 def _layer_norm(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -401,8 +444,9 @@ def _attention(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     share = torch.softmax(scores, -1)
     local = all(x.axis == 2 for x in (query, key, value))
     mix = _mix_local if local else _mix
-    primal, tangent = mix(share, *(x if local else x.spread() for x in (query, key, value)), scale)
-    return query.like(primal, tangent)
+    primal = torch.matmul(share, value.primal)
+    with _narrow(primal):
+        return query.like(primal, mix(share, primal, *(x if local else x.spread() for x in (query, key, value)), scale))
 
 
 def _repeat_heads(x: Dual, times: int) -> Dual:
@@ -414,15 +458,14 @@ BLOCK = 2**24
 """Numbers of attention scores' tangents that are held at a time."""
 
 
-def _mix(share: Tensor, query: Dual, key: Dual, value: Dual, scale: float) -> tuple[Tensor, Tensor]:
-    """Attention's output and its tangents, (n, groups, heads, tokens, size), from the shares of every token.
+def _mix(share: Tensor, primal: Tensor, query: Dual, key: Dual, value: Dual, scale: float) -> Tensor:
+    """The tangents of attention's output, (n, groups, heads, tokens, size), from the shares of every token.
 
     The scores' tangents are the largest thing there is: they are made for a few groups at a time, and never those of
     the shares, since share (ds - Σ share ds) times the values is one product less a multiple of the output.
     """
     n, heads, tokens, size = query.shape
     groups = query.tangent.shape[1]
-    primal = torch.matmul(share, value.primal)
     found = torch.empty(n, groups, tokens, heads, size, dtype=primal.dtype, device=primal.device)
     step = max(1, BLOCK // max(1, n * heads * tokens * tokens))
     batch = n * heads
@@ -444,10 +487,10 @@ def _mix(share: Tensor, query: Dual, key: Dual, value: Dual, scale: float) -> tu
         out += carried.view(n, heads, tokens, count, size).transpose(2, 3)
         out.addcmul_(rest.view(n, heads, count, tokens, 1), primal[:, :, None], value=-1)
         found[:, start : start + step] = out.permute(0, 2, 3, 1, 4)
-    return primal, found.transpose(2, 3)
+    return found.transpose(2, 3)
 
 
-def _mix_local(share: Tensor, query: Dual, key: Dual, value: Dual, scale: float) -> tuple[Tensor, Tensor]:
+def _mix_local(share: Tensor, primal: Tensor, query: Dual, key: Dual, value: Dual, scale: float) -> Tensor:
     """The same where a group moves its own tokens only, which the others meet as keys and values alone.
 
     With moved keys B = share (q · dk) and moved queries A = share (dq · k), group g changes token i by
@@ -456,7 +499,6 @@ def _mix_local(share: Tensor, query: Dual, key: Dual, value: Dual, scale: float)
     groups = query.groups
     n, heads, tokens, size = query.shape
     count, members = len(groups), groups.members
-    primal = torch.matmul(share, value.primal)
     moved_queries, moved_keys, moved_values = (x.tangent[:, 0] for x in (query, key, value))
     by_query = share * torch.matmul(moved_queries * scale, key.primal.transpose(-1, -2))
     by_key = share * torch.matmul(query.primal * scale, moved_keys.transpose(-1, -2))
@@ -474,8 +516,7 @@ def _mix_local(share: Tensor, query: Dual, key: Dual, value: Dual, scale: float)
     ]
     tangent = torch.matmul(torch.cat(taken, -1), torch.cat(carried, -2))
     tangent.addcmul_(taken[0].sum(-1, keepdim=True), primal[:, None], value=-1)
-    tangent.addcmul_(groups.mask(primal.dtype).view(n, count, 1, tokens, 1), own[:, None])
-    return primal, tangent
+    return tangent.addcmul_(groups.mask(primal.dtype).view(n, count, 1, tokens, 1), own[:, None])
 
 
 POINTWISE = (

@@ -11,7 +11,7 @@ the primal among them; reverse mode needs one cotangent per output dimension. Wh
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -74,7 +74,9 @@ class Problems:
         groups: how many groups each problem has.
         cost: bytes that one tangent at one point keeps alive, to chunk by.
         budget: bytes that the intermediate results of one chunk may take together.
-        duals: whether `function` takes `dual.Dual` states (n, tokens, width), and labels have one number a token.
+        push: derivatives of e at points (n, tokens, width) in the direction of groups of tokens, (n, groups, dim), where
+            labels have one number a token; given the points, the sum of all directions, their problems and the groups.
+            None: PyTorch's own forward mode.
     """
 
     function: Function
@@ -84,7 +86,7 @@ class Problems:
     groups: tuple[int, ...]
     cost: int
     budget: int = BUDGET
-    duals: bool = False
+    push: Callable[[Tensor, Tensor, Tensor, dual.Groups], Tensor] | None = None
 
     @property
     def noise(self) -> float:
@@ -97,10 +99,28 @@ class Problems:
         alpha = alpha.view(-1, *[1] * (self.x.ndim - 1))
         return torch.lerp(self.r[rows], self.x[rows], alpha)
 
-    def chunks(self, count: int, tangents: int) -> list[slice]:
-        """Slices of `count` points, so that each with its tangents stays within the budget."""
-        size = max(1, self.budget // (self.cost * (tangents + 1)))
-        return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+    def in_chunks(
+        self, count: int, tangents: int, work: Callable[[Problems, slice], Tensor]
+    ) -> Iterator[tuple[slice, Tensor]]:
+        """Do work on slices of `count` points, so that each with its tangents stays within the budget.
+
+        Where the memory is less than the budget said, the budget is halved and the work goes on.
+        """
+        problems, start = self, 0
+        while start < count:
+            size = max(1, problems.budget // (problems.cost * (tangents + 1)))
+            part = slice(start, min(start + size, count))
+            try:
+                done = work(problems, part)
+            except (torch.OutOfMemoryError, MemoryError):
+                if problems.budget < problems.cost:
+                    raise
+                problems = replace(problems, budget=problems.budget // 2)
+                if self.x.is_cuda:
+                    torch.cuda.empty_cache()
+                continue
+            yield part, done
+            start = part.stop
 
 
 def integrate(problems: Problems, rule: Rule) -> list[Integral]:
@@ -225,10 +245,20 @@ def _gather(asked: Sequence[tuple[int, Ask | Table]], device: torch.device) -> t
 def _evaluate(problems: Problems, asked: Sequence[tuple[int, Ask]]) -> list[Array]:
     """Values of e at the points asked for: one (points, dim) array a question."""
     rows, alphas, spans = _gather(asked, problems.x.device)
-    found, steps = [], progress.Steps(len(alphas))
-    for part in problems.chunks(len(alphas), tangents=0):
+    steps = progress.Steps(len(alphas))
+
+    def evaluate(problems: Problems, part: slice) -> Tensor:
         with differentiable():
-            found.append(problems.function(problems.points(rows[part], alphas[part]), rows[part]).double().cpu())
+            return problems.function(problems.points(rows[part], alphas[part]), rows[part]).double().cpu()
+
+    return _collect(problems.in_chunks(len(alphas), 0, evaluate), steps, spans)
+
+
+def _collect(chunks: Iterator[tuple[slice, Tensor]], steps: progress.Steps, spans: Sequence[slice]) -> list[Array]:
+    """What chunks of points gave, by question."""
+    found = []
+    for part, values in chunks:
+        found.append(values)
         steps.advance(part.stop - part.start)
     values = torch.cat(found).numpy()
     return [values[span] for span in spans]
@@ -237,21 +267,18 @@ def _evaluate(problems: Problems, asked: Sequence[tuple[int, Ask]]) -> list[Arra
 def _slopes(problems: Problems, asked: Sequence[tuple[int, Ask]]) -> list[Array]:
     """The derivative of e along the whole path, with the one tangent that is the sum of all groups'."""
     rows, alphas, spans = _gather(asked, problems.x.device)
-    found, steps = [], progress.Steps(len(alphas))
-    for part in problems.chunks(len(alphas), tangents=1):
+    steps = progress.Steps(len(alphas))
+
+    def slope(problems: Problems, part: slice) -> Tensor:
         r = rows[part]
         with differentiable():
-            direction = problems.x[r] - problems.r[r]
-            points = problems.points(r, alphas[part])
-            if problems.duals:
+            direction, points = problems.x[r] - problems.r[r], problems.points(r, alphas[part])
+            if problems.push is not None:
                 together = dual.Groups.of(torch.zeros_like(problems.labels[r][..., 0]), 1, points.dtype)
-                slope = dual.push(lambda h, r=r: problems.function(h, r), points, direction, together)[1][:, 0]
-            else:
-                slope = jvp(lambda h, r=r: problems.function(h, r), (points,), (direction,))[1]
-            found.append(slope.double().cpu())
-        steps.advance(part.stop - part.start)
-    values = torch.cat(found).numpy()
-    return [values[span] for span in spans]
+                return problems.push(points, direction, r, together)[:, 0].double().cpu()
+            return jvp(lambda h: problems.function(h, r), (points,), (direction,))[1].double().cpu()
+
+    return _collect(problems.in_chunks(len(alphas), 1, slope), steps, spans)
 
 
 def _contributions(problems: Problems, tables: Sequence[tuple[int, Table]], dim: int) -> list[tuple[Array, Array]]:
@@ -265,9 +292,12 @@ def _contributions(problems: Problems, tables: Sequence[tuple[int, Table]], dim:
     # Reverse mode costs a cotangent per output dimension, whatever the number of groups.
     push = _forward if groups <= dim else _reverse
     tangents = min(groups, dim)
-    for part in problems.chunks(len(alphas), tangents):
+
+    def derive(problems: Problems, part: slice) -> Tensor:
         with progress.share(part.start / len(alphas), part.stop / len(alphas)):
-            derivative = push(problems, rows[part], alphas[part], groups).double().cpu()  # (nodes, groups, dim)
+            return push(problems, rows[part], alphas[part], groups).double().cpu()  # (nodes, groups, dim)
+
+    for part, derivative in problems.in_chunks(len(alphas), tangents, derive):
         for total, factor in zip(sums, (weights, doubts), strict=True):
             total.index_add_(0, owner[part], factor[part, None, None] * derivative)
     values, doubt = sums.numpy()
@@ -281,13 +311,13 @@ def _forward(problems: Problems, rows: Tensor, alphas: Array, groups: int) -> Te
         direction = problems.x[rows] - problems.r[rows]
     labels = problems.labels[rows]
     size = max(1, problems.budget // (problems.cost * len(rows)) - 1)
-    if problems.duals:
+    if problems.push is not None:
         every = dual.Groups.of(labels[..., 0], groups, points.dtype)
         found, steps = [], progress.Steps(groups)
         for start in range(0, groups, size):
             part = slice(start, min(start + size, groups))
             with differentiable():
-                found.append(dual.push(lambda h: problems.function(h, rows), points, direction, every.part(part))[1])
+                found.append(problems.push(points, direction, rows, every.part(part)))
             steps.advance(part.stop - part.start)
         return torch.cat(found, dim=1)
 

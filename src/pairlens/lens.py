@@ -11,6 +11,7 @@ import torch
 from pairlens import similarity
 from pairlens.blackbox import BlackBox
 from pairlens.contributions import Contributions
+from pairlens.dual import PRECISIONS
 from pairlens.encoder import Encoder
 from pairlens.errors import InputError, ModelError, choose
 from pairlens.explanation import Contrast, Explanation
@@ -38,6 +39,9 @@ class Lens:
             all-MiniLM-L6-v2, from the extra `offline` where that is installed, else from the hub.
         device: where to compute; by default where the model is.
         dtype: "float32", or "float64" for gaps below 1e-6. Half-precision weights are computed in float32.
+        precision: how exactly integrated-jacobian multiplies derivatives: "highest" as dtype says, "high" with TF32 on
+            CUDA devices, "bf16" with 8 bits. Scores and embeddings are always computed as dtype says, and the gap
+            measures what it costs (docs/speed.md).
         strict: raise on texts longer than the model takes, instead of warning.
 
     Example:
@@ -50,10 +54,21 @@ class Lens:
     """
 
     def __init__(
-        self, model: Any = None, device: Any = None, *, dtype: str | torch.dtype = "float32", strict: bool = False
+        self,
+        model: Any = None,
+        device: Any = None,
+        *,
+        dtype: str | torch.dtype = "float32",
+        precision: str = "highest",
+        strict: bool = False,
     ) -> None:
         name = str(dtype).removeprefix("torch.")
-        self._encoder: Encoder | BlackBox = Encoder(model, device=device, dtype=DTYPES[choose("dtype", name, DTYPES)])
+        self._encoder: Encoder | BlackBox = Encoder(
+            model,
+            device=device,
+            dtype=DTYPES[choose("dtype", name, DTYPES)],
+            matmul=choose("precision", precision, PRECISIONS),
+        )
         self.strict = strict
 
     @classmethod

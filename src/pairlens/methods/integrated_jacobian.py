@@ -47,6 +47,7 @@ class IntegratedJacobian:
             "layer": encoder.layer_index(self.layer, role),
             "reference": self.reference,
             "reference_token": token,
+            **({} if encoder.matmul == "highest" else {"precision": encoder.matmul}),
         }
 
     def decompose(
@@ -99,7 +100,7 @@ class IntegratedJacobian:
                 f"reference={self.reference!r} is for other models."
             )
         layer = encoder.layer_index(self.layer, role)
-        encoder.takes_duals(layer, role)  # The first time this runs a probe, which must not come between head and tail.
+        encoder.takes_duals(role)  # The first time this runs a probe, which must not come between head and tail.
         return encoder.heads(texts, layer, self.reference, space)
 
     def _integrate(
@@ -107,8 +108,9 @@ class IntegratedJacobian:
     ) -> list[Integral]:
         size = heads.x.shape[1], heads.texts[0].role
         cost, budget = encoder.cost(*size), encoder.budget(*size)
-        duals = labels.shape[-1] == 1 and encoder.takes_duals(heads.layer, heads.texts[0].role)
-        problems = Problems(encoder.tail(heads), heads.x, heads.r, labels, groups, cost, budget, duals)
+        tail = encoder.tail(heads)
+        push = tail.derivatives if labels.shape[-1] == 1 and encoder.takes_duals(heads.texts[0].role) else None
+        problems = Problems(tail, heads.x, heads.r, labels, groups, cost, budget, push)
         try:
             integrals = integrate(problems, rule)
         except NotConverged as error:
