@@ -284,23 +284,25 @@ def _slopes(problems: Problems, asked: Sequence[tuple[int, Ask]]) -> list[Array]
 def _contributions(problems: Problems, tables: Sequence[tuple[int, Table]], dim: int) -> list[tuple[Array, Array]]:
     """For every table its problem's contributions, and by how much they differ under the check rule."""
     rows, alphas, _ = _gather(tables, problems.x.device)
-    weights = torch.as_tensor(np.concatenate([table.weights for _, table in tables]))
-    doubts = weights - torch.as_tensor(np.concatenate([table.check for _, table in tables]))
-    owner = torch.as_tensor(np.repeat(np.arange(len(tables)), [len(table) for _, table in tables]))
+    # Added up where they are made, in float64, which Apple's devices do not have.
+    place = torch.device("cpu") if problems.x.device.type == "mps" else problems.x.device
+    weights = torch.as_tensor(np.concatenate([table.weights for _, table in tables]), device=place)
+    doubts = weights - torch.as_tensor(np.concatenate([table.check for _, table in tables]), device=place)
+    owner = torch.as_tensor(np.repeat(np.arange(len(tables)), [len(table) for _, table in tables]), device=place)
     groups = max(problems.groups[i] for i, _ in tables)
-    sums = torch.zeros(2, len(tables), groups, dim, dtype=torch.float64)
+    sums = torch.zeros(2, len(tables), groups, dim, dtype=torch.float64, device=place)
     # Reverse mode costs a cotangent per output dimension, whatever the number of groups.
     push = _forward if groups <= dim else _reverse
     tangents = min(groups, dim)
 
     def derive(problems: Problems, part: slice) -> Tensor:
         with progress.share(part.start / len(alphas), part.stop / len(alphas)):
-            return push(problems, rows[part], alphas[part], groups).double().cpu()  # (nodes, groups, dim)
+            return push(problems, rows[part], alphas[part], groups).to(place).double()  # (nodes, groups, dim)
 
     for part, derivative in problems.in_chunks(len(alphas), tangents, derive):
         for total, factor in zip(sums, (weights, doubts), strict=True):
             total.index_add_(0, owner[part], factor[part, None, None] * derivative)
-    values, doubt = sums.numpy()
+    values, doubt = sums.cpu().numpy()
     return [(values[k, : problems.groups[i]], doubt[k, : problems.groups[i]]) for k, (i, _) in enumerate(tables)]
 
 
@@ -312,7 +314,7 @@ def _forward(problems: Problems, rows: Tensor, alphas: Array, groups: int) -> Te
     labels = problems.labels[rows]
     size = max(1, problems.budget // (problems.cost * len(rows)) - 1)
     if problems.push is not None:
-        every = dual.Groups.of(labels[..., 0], groups, points.dtype)
+        every = dual.Groups.of(problems.labels[..., 0], groups, points.dtype).of_rows(rows)
         found, steps = [], progress.Steps(groups)
         for start in range(0, groups, size):
             part = slice(start, min(start + size, groups))

@@ -65,15 +65,16 @@ class IntegratedJacobian:
             return decompose_static(encoder, texts, labels, counts, self.reference)
         with encoder.running():
             heads = self._heads(encoder, texts, space)
-            groups = torch.tensor([list(row) for row in labels], device=heads.x.device)
             # Tokens that are the same in the reference (special ones at layer 0) contribute nothing: no tangent there.
-            moved = (heads.x != heads.r).any(-1)
-            active = [row[kept].unique().tolist() for row, kept in zip(groups, moved, strict=True)]
-            compact = torch.full_like(groups, -1)
-            for i, kept in enumerate(active):
-                for position, group in enumerate(kept):
-                    compact[i][groups[i] == group] = position
-            integrals = self._integrate(encoder, heads, compact[..., None], tuple(map(len, active)), rule)
+            moved = (heads.x != heads.r).any(-1).cpu().numpy()
+            groups = np.array([list(row) for row in labels])
+            active = [np.unique(row[kept]).tolist() for row, kept in zip(groups, moved, strict=True)]
+            compact = [
+                [places.get(group, -1) for group in row.tolist()]
+                for row, places in zip(groups, ({g: i for i, g in enumerate(own)} for own in active), strict=True)
+            ]
+            marks = torch.tensor(compact, device=heads.x.device)[..., None]
+            integrals = self._integrate(encoder, heads, marks, tuple(map(len, active)), rule)
         rows = [spread(*parts) for parts in zip(integrals, active, counts, strict=True)]
         return list(zip(rows, heads.output.double().cpu().numpy(), strict=True))
 
