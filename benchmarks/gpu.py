@@ -245,6 +245,19 @@ def main() -> None:
         Path(options.out).parent.mkdir(parents=True, exist_ok=True)
         Path(options.out).write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if options.profile:
+        import cProfile
+        import pstats
+
+        lens = Lens(options.model, device="cuda", precision="high")
+        for _ in range(4):
+            lens.explain(A, B, layer=5)
+        host = cProfile.Profile()
+        host.enable()
+        for _ in range(20):
+            lens.explain(A, B, layer=5)
+        host.disable()
+        pstats.Stats(host).sort_stats("tottime").print_stats(28)
+        pstats.Stats(host).sort_stats("cumtime").print_stats(40)
         print(profile_batch(large, options.data, options.texts))
     print(json.dumps(results.get("papers_ms")))
 

@@ -317,10 +317,10 @@ class Encoder:
                 route.duals = self._agree(self.heads([route.reader.read(PROBE, "")], 0, "padding", "unit"))
         return route.duals
 
-    def cost(self, tokens: int, role: str | None = None) -> int:
-        """Bytes that a forward pass over one text keeps alive at a time, roughly."""
+    def cost(self, tokens: int, role: str | None = None, *, scores: bool = True) -> int:
+        """Bytes that a forward pass over one text keeps alive at a time, roughly; without its attention `scores`."""
         inner, heads = widths(self.route(role).modules[0])
-        return tokens * max(inner, heads * tokens) * 4 * torch.finfo(self.dtype).bits // 8
+        return tokens * max(inner, heads * tokens if scores else 0) * 4 * torch.finfo(self.dtype).bits // 8
 
     def effort(self, role: str | None = None) -> float:
         """Operations that a forward pass takes for one token, roughly."""

@@ -110,6 +110,7 @@ class Explanation:
         """
         level_a, level_b = both_levels(level)
         old_a, old_b = both_levels(self.settings.get("level", "token"))
+        old_a, old_b = (old if isinstance(old, str) else [tuple(span) for span in old] for old in (old_a, old_b))
         units_a, sums_a = regroup(self.text_a, self.units_a, old_a, level_a)
         units_b, sums_b = regroup(self.text_b, self.units_b, old_b, level_b)
         plain_a, plain_b = plain_level(level_a), plain_level(level_b)

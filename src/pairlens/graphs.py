@@ -27,34 +27,38 @@ class Graphs:
         self._pool: Any = None
         self.enabled = True
 
-    def run(self, name: Hashable, function: Function, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    def run(
+        self, name: Hashable, function: Function, inputs: Sequence[Tensor], size: int | None = None
+    ) -> tuple[Tensor, ...]:
         """`function(*inputs)`, by way of a graph where the inputs are on a CUDA device.
 
         Args:
             name: with the inputs' shapes, says what is computed: all else that the function depends on.
             function: from tensors to tensors, always the same operations for the same shapes.
             inputs: its arguments.
+            size: how many rows the graph is to have, each by itself; the inputs may have fewer. None: as many as they.
         """
         if not self.enabled or not inputs[0].is_cuda:
             return function(*inputs)
-        key = (name, tuple((tuple(x.shape), x.dtype) for x in inputs))
+        size = size or len(inputs[0])
+        key = (name, size, tuple((tuple(x.shape[1:]), x.dtype) for x in inputs))
         if key not in self._kept:
             self._kept[key] = None
             return function(*inputs)
         graph = self._kept[key]
         if graph is None:
-            graph = self._kept[key] = self._capture(function, inputs)
+            graph = self._kept[key] = self._capture(function, inputs, size)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
         return graph(*inputs)
 
-    def _capture(self, function: Function, inputs: Sequence[Tensor]) -> _Graph:
+    def _capture(self, function: Function, inputs: Sequence[Tensor], size: int) -> _Graph:
         expected = function(*inputs)
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         try:
-            graph = _Captured(function, inputs, self._pool)
+            graph = _Captured(function, inputs, size, self._pool)
             found = graph(*inputs)
         except RuntimeError:
             # A model that asks the device for a number on its way, say to see whether a mask is needed.
@@ -67,8 +71,10 @@ class Graphs:
 class _Captured:
     """One graph with its own inputs and outputs."""
 
-    def __init__(self, function: Function, inputs: Sequence[Tensor], pool: Any) -> None:
-        self.inputs = [x.clone() for x in inputs]
+    def __init__(self, function: Function, inputs: Sequence[Tensor], size: int, pool: Any) -> None:
+        # The last row again and again; later what an earlier run has left there.
+        index = torch.arange(size, device=inputs[0].device).clamp(max=len(inputs[0]) - 1)
+        self.inputs = [x[index] if size > len(x) else x.clone() for x in inputs]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -79,11 +85,12 @@ class _Captured:
             self.outputs = function(*self.inputs)
 
     def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        count, size = len(inputs[0]), len(self.inputs[0])
         for own, given in zip(self.inputs, inputs, strict=True):
-            own.copy_(given)
+            own[:count].copy_(given)
         self.graph.replay()
         # Other graphs write into the same memory.
-        return tuple(x.clone() for x in self.outputs)
+        return tuple(x[: count * len(x) // size].clone() for x in self.outputs)
 
 
 _Graph = Callable[..., tuple[Tensor, ...]]

@@ -28,7 +28,7 @@ from pairlens.shapes import Array, Embeddings, Points, Rows, Values
 Function = Callable[[Points, Rows], Embeddings]
 """e: points (nodes, *shape), and for every point the problem it belongs to, to embeddings (nodes, dim)."""
 
-BUDGET = 192 * 2**20
+BUDGET = 384 * 2**20
 """Bytes that the intermediate results of one chunk may take together, unless the caller knows better."""
 
 

@@ -58,17 +58,18 @@ class Tail:
         return self._captured("derivatives", push, inputs, rows)
 
     def _captures(self, tokens: int, states: Tensor) -> bool:
-        return self._graphs is not None and self._graphs.enabled and states.is_cuda and tokens <= SMALL
+        if self._graphs is None or not self._graphs.enabled or not states.is_cuda or tokens > SMALL:
+            return False
+        # Nothing is written down while PyTorch differentiates.
+        return not torch._C._functorch.is_functorch_wrapped_tensor(states)
 
     def _captured(
         self, what: str, function: Callable[..., tuple[Tensor]], inputs: list[Tensor], rows: Tensor
     ) -> Tensor:
-        """By way of a graph, with the last point repeated up to one of few sizes."""
+        """By way of a graph of one of few sizes, of which only so many rows count."""
         assert self._graphs is not None
-        count = len(rows)
-        index = torch.arange(padded(count), device=rows.device).clamp(max=count - 1)
-        filled = [x[index] for x in inputs] + [value[rows[index]] for value in self._tensors.values()]
-        return self._graphs.run((what, self._name), function, filled)[0][:count]
+        given = inputs + [value[rows] for value in self._tensors.values()]
+        return self._graphs.run((what, self._name), function, given, size=padded(len(rows)))[0]
 
     def _run(self, states: Tensor, features: list[Tensor]) -> Tensor:
         return self._embed(states, {**dict(zip(self._tensors, features, strict=True)), **self._rest})

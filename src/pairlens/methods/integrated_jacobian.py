@@ -108,9 +108,10 @@ class IntegratedJacobian:
         self, encoder: Encoder, heads: Heads, labels: Tensor, groups: tuple[int, ...], rule: Rule
     ) -> list[Integral]:
         size = heads.x.shape[1], heads.texts[0].role
-        cost, budget = encoder.cost(*size), encoder.budget(*size)
         tail = encoder.tail(heads)
         push = tail.derivatives if labels.shape[-1] == 1 and encoder.takes_duals(heads.texts[0].role) else None
+        # Rules for tangents hold the scores of a few at a time.
+        cost, budget = encoder.cost(*size, scores=push is None), encoder.budget(*size)
         problems = Problems(tail, heads.x, heads.r, labels, groups, cost, budget, push)
         try:
             integrals = integrate(problems, rule)
