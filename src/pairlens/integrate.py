@@ -77,6 +77,7 @@ class Problems:
         push: derivatives of e at points (n, tokens, width) in the direction of groups of tokens, (n, groups, dim), where
             labels have one number a token; given the points, the sum of all directions, their problems and the groups.
             None: PyTorch's own forward mode.
+        limit: relative rounding error of `push`, where it is less exact than e.
     """
 
     function: Function
@@ -87,6 +88,7 @@ class Problems:
     cost: int
     budget: int = BUDGET
     push: Callable[[Tensor, Tensor, Tensor, dual.Groups], Tensor] | None = None
+    limit: float = 0.0
 
     @property
     def noise(self) -> float:
@@ -144,7 +146,7 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
         )
         for i, (start, stop) in enumerate(ends)
     ]
-    plans: dict[int, Plan] = {i: plan(rule, problems.noise, ends[i]) for i in moving}
+    plans: dict[int, Plan] = {i: plan(rule, problems.noise, ends[i], problems.limit) for i in moving}
     questions: dict[int, Ask | Table] = {i: next(plans[i]) for i in moving}
     while questions:
         # How many rounds there will be, nobody knows; those of tables alone are most of the work.
@@ -162,7 +164,7 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
     if isinstance(rule, Adaptive):
         for i, integral in enumerate(solved):
             if not integral.gap <= rule.tol:
-                raise _not_converged(integral, rule, problems.x.dtype, i)
+                raise _not_converged(integral, rule, problems, i)
     return solved
 
 
@@ -174,9 +176,11 @@ def _check_ends(reference: Array, embedding: Array) -> None:
         )
 
 
-def _not_converged(integral: Integral, rule: Adaptive, dtype: torch.dtype, index: int) -> NotConverged:
-    remedy = f"ask for less (tol={integral.gap * 1.2:.0e})"
-    if dtype == torch.float32 and rule.tol < 1e-4:
+def _not_converged(integral: Integral, rule: Adaptive, problems: Problems, index: int) -> NotConverged:
+    remedy = f"ask for less (tol={integral.gap * 1.2:.1e})"
+    if integral.gap <= problems.limit:
+        remedy = f"multiply more exactly (Lens(..., precision='highest')), or {remedy}"
+    elif problems.x.dtype == torch.float32 and rule.tol < 1e-4:
         remedy = f"compute in double precision (Lens(..., dtype='float64')), or {remedy}"
     elif integral.nodes * 2 > rule.max_nodes:
         remedy = f"allow more nodes (rule=Adaptive(tol, max_nodes={rule.max_nodes * 4})), or {remedy}"

@@ -198,13 +198,14 @@ PANEL = 3
 """Nodes of a panel where the integrand has kinks."""
 
 
-def plan(rule: Rule, noise: float, ends: Array) -> Plan:
+def plan(rule: Rule, noise: float, ends: Array, limit: float = 0.0) -> Plan:
     """Propose tables until one reaches the rule's tolerance; gives up where nothing more can be done.
 
     Args:
         rule: a fixed rule proposes itself, once.
         noise: relative rounding error of e; differences below it mean nothing.
         ends: e at 0 and at 1, (2, dim).
+        limit: relative rounding error of e's derivatives: a smooth rule's gap below it is not the rule's.
     """
     if not isinstance(rule, Adaptive):
         yield rule.table()
@@ -212,7 +213,7 @@ def plan(rule: Rule, noise: float, ends: Array) -> Plan:
     chart, order = yield from _smooth_order(rule, noise, ends)
     while order is not None and order <= min(MAX_ORDER, rule.max_nodes):
         gap = yield mapped_gauss(order, chart)
-        if gap[0] <= rule.tol:
+        if gap[0] <= max(rule.tol, limit):
             return
         order = math.ceil(1.5 * order) + 1
     tol = 0.8 * rule.tol

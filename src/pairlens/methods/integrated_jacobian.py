@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pairlens.dual import LIMITS
 from pairlens.encoder import Encoder, Heads
 from pairlens.errors import ModelError, NotConverged, choose, whole
 from pairlens.integrate import Integral, Problems, integrate, spread
@@ -112,7 +113,8 @@ class IntegratedJacobian:
         push = tail.derivatives if labels.shape[-1] == 1 and encoder.takes_duals(heads.texts[0].role) else None
         # Rules for tangents hold the scores of a few at a time.
         cost, budget = encoder.cost(*size, scores=push is None), encoder.budget(*size)
-        problems = Problems(tail, heads.x, heads.r, labels, groups, cost, budget, push)
+        limit = 0.0 if push is None else LIMITS[encoder.matmul]
+        problems = Problems(tail, heads.x, heads.r, labels, groups, cost, budget, push, limit)
         try:
             integrals = integrate(problems, rule)
         except NotConverged as error:
