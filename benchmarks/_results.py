@@ -38,7 +38,13 @@ def machine() -> dict[str, Any]:
 
 def note(name: str, case: str, result: dict[str, Any]) -> None:
     """Print one result, and keep it in benchmarks/results/<name>.json beside those of other cases."""
-    print(case, ", ".join(f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in result.items()), flush=True)
+    print(
+        case,
+        ", ".join(
+            f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in result.items()
+        ),
+        flush=True,
+    )
     path = FOLDER / f"{name}.json"
     FOLDER.mkdir(exist_ok=True)
     kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}

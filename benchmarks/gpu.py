@@ -105,7 +105,7 @@ def large_model(folder: str) -> Any:
 
 def texts_of(encoder: Encoder, path: str, count: int) -> list[Any]:
     """Texts of exactly so many tokens."""
-    rows = csv.reader(Path(path).open(encoding="utf-8"))
+    rows = csv.reader(Path(path).read_text(encoding="utf-8").splitlines())
     texts = dict.fromkeys(cell for row in rows for cell in row[:2])
     return [text for text in map(encoder.read, texts) if len(text.tokens) == TOKENS][:count]
 
@@ -129,7 +129,9 @@ def batch(model: Any, data: str, count: int) -> list[dict[str, Any]]:
         with differentiable():
             with FlopCounterMode(display=False) as counter:
                 value = tail.derivatives(points, direction, rows, groups)
-            passes = milliseconds(lambda t=tail, g=groups, d=direction, p=points, r=rows: t.derivatives(p, d, r, g), 5, 2)
+            passes = milliseconds(
+                lambda t=tail, g=groups, d=direction, p=points, r=rows: t.derivatives(p, d, r, g), 5, 2
+            )
         truth = value if truth is None else truth
         rate = counter.get_total_flops() / passes / 1e9
         kind = torch.bfloat16 if precision == "bf16" else torch.float32

@@ -14,8 +14,8 @@ import warnings
 from typing import Any
 
 import torch
-
 from _results import note, rate_of_products
+
 from pairlens import Lens
 
 CLAUSES = (
@@ -39,7 +39,8 @@ TOKENS = 512
 def text_of(lens: Lens, sentences: int, start: int) -> str:
     """A text of so many sentences that fills the model's 512 tokens, and is not cut."""
     clauses = itertools.islice(itertools.cycle(CLAUSES), start, None)
-    read: Any = lens._encoder.read  # pyright: ignore[reportAttributeAccessIssue]
+    encoder: Any = lens._encoder
+    read = encoder.read
     parts: list[list[str]] = [[] for _ in range(sentences)]
     for place in itertools.cycle(range(sentences)):
         parts[place].append(next(clauses))

@@ -12,7 +12,7 @@ from torch import nn
 from torch.func import jvp, vmap
 
 import zoo
-from pairlens import Adaptive, GaussLegendre, Lens, dual
+from pairlens import Adaptive, GaussLegendre, Lens, attention, dual, rules
 from pairlens.architectures import differentiable
 from pairlens.encoder import Encoder
 
@@ -36,7 +36,7 @@ def derivatives(encoder: Encoder, layer: int, labels: list[int]) -> tuple[torch.
     with differentiable():
         expected = vmap(along, out_dims=1)(torch.arange(len(groups)))
         halves = [groups.part(slice(0, 2)), groups.part(slice(2, len(groups)))]
-        found = [dual.push(lambda h: tail(h, rows), points, direction, half)[1] for half in halves]
+        found = [rules.push(lambda h: tail(h, rows), points, direction, half)[1] for half in halves]
     return torch.cat(found, 1), expected
 
 
@@ -57,7 +57,7 @@ def test_attention_in_blocks_is_attention(monkeypatch):
     encoder = Encoder(zoo.encoder("bert"), dtype=torch.float64)
     labels = list(range(len(encoder.read(A).tokens)))
     whole, _ = derivatives(encoder, 0, labels)
-    monkeypatch.setattr(dual, "BLOCK", 1)
+    monkeypatch.setattr(attention, "BLOCK", 1)
     blocks, _ = derivatives(encoder, 0, labels)
     assert torch.allclose(whole, blocks, atol=1e-14)
 

@@ -21,8 +21,8 @@ from pairlens import (
     Lens,
     ModelError,
     Riemann,
+    tokens,
 )
-from pairlens import tokens
 from pairlens.workshop import Workshop
 
 A, B = "The coffee here is not good.", "This coffee is bad."

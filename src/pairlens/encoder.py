@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -374,7 +374,7 @@ class Encoder:
         return bool((found - expected).norm() <= exactly * expected.norm())
 
     def _capturable(self, route: Route) -> bool:
-        """Whether runs may be captured: not where layers hand on more than their states, which a graph would not see."""
+        """Whether runs may be captured: not where layers hand on more than states, which a graph would not see."""
         return self.device.type == "cuda" and not self.adjusted and route.tap is not None and not route.tap.carries
 
     def _uncovered(self, route: Route, features: dict[str, Any]) -> dict[str, Any]:

@@ -74,8 +74,8 @@ class Problems:
         groups: how many groups each problem has.
         cost: bytes that one tangent at one point keeps alive, to chunk by.
         budget: bytes that the intermediate results of one chunk may take together.
-        push: derivatives of e at points (n, tokens, width) in the direction of groups of tokens, (n, groups, dim), where
-            labels have one number a token; given the points, the sum of all directions, their problems and the groups.
+        push: derivatives of e at points (n, tokens, width) in the direction of groups of tokens, (n, groups, dim), for
+            labels with one number a token; given the points, the sum of all directions, their problems and the groups.
             None: PyTorch's own forward mode.
         limit: relative rounding error of `push`, where it is less exact than e.
     """
@@ -252,7 +252,7 @@ def _evaluate(problems: Problems, asked: Sequence[tuple[int, Ask]]) -> list[Arra
     steps = progress.Steps(len(alphas))
 
     def evaluate(problems: Problems, part: slice) -> Tensor:
-        with differentiable():
+        with differentiable(attention=False):
             return problems.function(problems.points(rows[part], alphas[part]), rows[part]).double().cpu()
 
     return _collect(problems.in_chunks(len(alphas), 0, evaluate), steps, spans)

@@ -225,9 +225,7 @@ def plan(rule: Rule, noise: float, ends: Array, limit: float = 0.0) -> Plan:
         tol *= rule.tol / gap[0] / 2
 
 
-def _smooth_order(
-    rule: Adaptive, noise: float, ends: Array
-) -> Generator[Ask, Array, tuple[SinhMap, int | None]]:
+def _smooth_order(rule: Adaptive, noise: float, ends: Array) -> Generator[Ask, Array, tuple[SinhMap, int | None]]:
     """The map for this path and the order of the Gauss rule it needs, or None where e is not smooth enough."""
     total = float(np.linalg.norm(ends[1] - ends[0]))
     points = _chebyshev(SCOUTS)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pairlens import dual
 from pairlens.graphs import Graphs, padded
+from pairlens.rules import push
 from pairlens.shapes import Embeddings, Points, Rows
 
 SMALL = 2**16
@@ -45,17 +46,17 @@ class Tail:
         return self._captured("values", lambda h, *rest: (self._run(h, list(rest)),), [states], rows)
 
     def derivatives(self, points: Points, direction: Points, rows: Rows, groups: dual.Groups) -> Tensor:
-        """Derivatives at points in the direction of every group, (n, groups, dim); see `dual.push`."""
+        """Derivatives at points in the direction of every group, (n, groups, dim); see `rules.push`."""
 
-        def push(points: Tensor, direction: Tensor, *rest: Tensor) -> tuple[Tensor]:
+        def run(points: Tensor, direction: Tensor, *rest: Tensor) -> tuple[Tensor]:
             own, features = dual.Groups(*rest[:3]), list(rest[3:])
             with dual.precision(self._precision):
-                return (dual.push(lambda h: self._run(h, features), points, direction, own)[1],)
+                return (push(lambda h: self._run(h, features), points, direction, own)[1],)
 
         inputs = [points, direction, groups.labels, groups.members, groups.valid]
         if not self._captures(points.shape[0] * points.shape[1] * (len(groups) + 1), points):
-            return push(*inputs, *[value[rows] for value in self._tensors.values()])[0]
-        return self._captured("derivatives", push, inputs, rows)
+            return run(*inputs, *[value[rows] for value in self._tensors.values()])[0]
+        return self._captured("derivatives", run, inputs, rows)
 
     def _captures(self, tokens: int, states: Tensor) -> bool:
         if self._graphs is None or not self._graphs.enabled or not states.is_cuda or tokens > SMALL:
