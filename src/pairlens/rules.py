@@ -26,7 +26,8 @@ def push(
         direction: the sum of all groups' tangents, (n, tokens, width).
         groups: which tokens belong together, for every point.
     """
-    found = function(Dual(points, direction[:, None], groups, axis=1))
+    start: Any = Dual.__new__(Dual, points, direction[:, None], groups, axis=1)
+    found = function(start)
     if not isinstance(found, Dual):
         return found, torch.zeros(len(found), len(groups), found.shape[-1], dtype=found.dtype, device=found.device)
     found = found.spread()
@@ -50,7 +51,7 @@ def _same(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     """Does nothing outside of training."""
     if kwargs.get("training", args[2] if len(args) > 2 else True):
         raise Unruled("dropout in training mode is not a function.")
-    return args[0]
+    return args[0] if args else kwargs["input"]
 
 
 def _linear(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -93,7 +94,7 @@ def _pointwise(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     x = args[0] if args else None
     if not isinstance(x, Dual) or any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values())):
         return by_forward_mode(func, args, kwargs)
-    primal, slope = jvp(lambda h: func(h, *args[1:], **kwargs), (x.primal,), (torch.ones_like(x.primal),))
+    primal, slope = jvp(lambda h: func(h, *args[1:], **kwargs), (x.primal,), (torch.ones_like(x.primal),))[:2]
     return x.like(primal, x.tangent * slope[:, None], x.axis)
 
 

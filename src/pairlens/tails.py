@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
-import torch
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from pairlens import dual
 from pairlens.graphs import Graphs, padded
@@ -62,7 +62,7 @@ class Tail:
         if self._graphs is None or not self._graphs.enabled or not states.is_cuda or tokens > SMALL:
             return False
         # Nothing is written down while PyTorch differentiates.
-        return not torch._C._functorch.is_functorch_wrapped_tensor(states)
+        return not is_functorch_wrapped_tensor(states)
 
     def _captured(
         self, what: str, function: Callable[..., tuple[Tensor]], inputs: list[Tensor], rows: Tensor
