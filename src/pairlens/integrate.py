@@ -22,7 +22,7 @@ from torch.func import jvp, vjp, vmap
 from pairlens import dual, progress
 from pairlens.architectures import differentiable
 from pairlens.errors import InputError, NotConverged, NumericalError
-from pairlens.quadrature import Adaptive, Ask, Plan, Rule, Table, plan
+from pairlens.quadrature import Adaptive, Ask, Plan, Rule, Table, first_points, plan
 from pairlens.shapes import Array, Embeddings, Points, Rows, Values
 
 Function = Callable[[Points, Rows], Embeddings]
@@ -135,7 +135,8 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
     count = len(problems.x)
     reached = 0.02
     with progress.share(0, reached):
-        ends = _evaluate(problems, [(i, Ask(np.array([0.0, 1.0]))) for i in range(count)])
+        seen = _evaluate(problems, [(i, Ask(first_points(rule))) for i in range(count)])
+    ends = [values[[0, -1]] for values in seen]
     for reference, embedding in ends:
         _check_ends(reference, embedding)
     # Without a group nothing moves, and ends that differ do so by a rounding error.
@@ -146,7 +147,7 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
         )
         for i, (start, stop) in enumerate(ends)
     ]
-    plans: dict[int, Plan] = {i: plan(rule, problems.noise, ends[i], problems.limit) for i in moving}
+    plans: dict[int, Plan] = {i: plan(rule, problems.noise, seen[i], problems.limit) for i in moving}
     questions: dict[int, Ask | Table] = {i: next(plans[i]) for i in moving}
     while questions:
         # How many rounds there will be, nobody knows; those of tables alone are most of the work.

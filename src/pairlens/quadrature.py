@@ -198,19 +198,24 @@ PANEL = 3
 """Nodes of a panel where the integrand has kinks."""
 
 
-def plan(rule: Rule, noise: float, ends: Array, limit: float = 0.0) -> Plan:
+def first_points(rule: Rule) -> Array:
+    """Where on the path a plan wants to know e before it begins; both ends are among them."""
+    return _chebyshev(SCOUTS) if isinstance(rule, Adaptive) else np.array([0.0, 1.0])
+
+
+def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0) -> Plan:
     """Propose tables until one reaches the rule's tolerance; gives up where nothing more can be done.
 
     Args:
         rule: a fixed rule proposes itself, once.
         noise: relative rounding error of e; differences below it mean nothing.
-        ends: e at 0 and at 1, (2, dim).
+        seen: e at the `first_points`, (points, dim).
         limit: relative rounding error of e's derivatives: a smooth rule's gap below it is not the rule's.
     """
     if not isinstance(rule, Adaptive):
         yield rule.table()
         return
-    chart, order = yield from _smooth_order(rule, noise, ends)
+    chart, order = yield from _smooth_order(rule, noise, seen)
     while order is not None and order <= min(MAX_ORDER, rule.max_nodes):
         gap = yield mapped_gauss(order, chart)
         if gap[0] <= max(rule.tol, limit):
@@ -218,22 +223,20 @@ def plan(rule: Rule, noise: float, ends: Array, limit: float = 0.0) -> Plan:
         order = math.ceil(1.5 * order) + 1
     tol = 0.8 * rule.tol
     for _ in range(3):
-        table = yield from _panels(rule, tol, noise, ends)
+        table = yield from _panels(rule, tol, noise, seen[[0, -1]])
         gap = yield table
         if gap[0] <= rule.tol or len(table) + 2 * PANEL > rule.max_nodes:
             return
         tol *= rule.tol / gap[0] / 2
 
 
-def _smooth_order(rule: Adaptive, noise: float, ends: Array) -> Generator[Ask, Array, tuple[SinhMap, int | None]]:
+def _smooth_order(rule: Adaptive, noise: float, seen: Array) -> Generator[Ask, Array, tuple[SinhMap, int | None]]:
     """The map for this path and the order of the Gauss rule it needs, or None where e is not smooth enough."""
-    total = float(np.linalg.norm(ends[1] - ends[0]))
-    points = _chebyshev(SCOUTS)
-    seen = np.stack([ends[0], *(yield Ask(points[1:-1])), ends[1]])
+    total = float(np.linalg.norm(seen[-1] - seen[0]))
     floor = noise * float(np.linalg.norm(seen, axis=1).max()) / total
-    chart = SinhMap.fit(points, seen)
+    chart = SinhMap.fit(first_points(rule), seen)
     if not math.isinf(chart.width):
-        seen = np.stack([ends[0], *(yield Ask(chart(_chebyshev(SAMPLES[0]))[0][1:-1])), ends[1]])
+        seen = np.stack([seen[0], *(yield Ask(chart(_chebyshev(SAMPLES[0]))[0][1:-1])), seen[-1]])
     for count in SAMPLES:
         if count > len(seen):
             merged = np.empty((count + 1, seen.shape[1]))
