@@ -121,3 +121,35 @@ def test_the_first_layer_makes_one_projection_for_all_groups():
         dual.RULES[torch.nn.functional.linear] = right
     assert seen[:3] == [1, 1, 1]
     assert seen[3] == 2
+
+
+def test_the_last_layer_sums_before_it_projects(monkeypatch):
+    # One row for every point and group instead of one for every token; the numbers are checked above.
+    encoder = Encoder(zoo.encoder("bert", intermediate_size=64), dtype=torch.float64)
+    rows: list[tuple[int, ...]] = []
+    plain = rules.project
+
+    def watched(tangent, weight):
+        rows.append((tangent.ndim, *weight.shape))
+        return plain(tangent, weight)
+
+    monkeypatch.setattr(rules, "project", watched)
+    found, expected = derivatives(encoder, 2, list(range(len(encoder.read(A).tokens))))
+    assert (found - expected).norm() <= 1e-12 * expected.norm()
+    assert [ndim for ndim, out, inner in rows if out < inner] == [3, 3]  # once for each half of the groups
+
+
+def test_writing_does_not_change_what_was_made_before():
+    x, t = torch.randn(2, 3, 4), torch.randn(2, 1, 3, 4)
+    groups = dual.Groups.of(torch.arange(3).expand(2, 3), 3, x.dtype)
+    weight = torch.randn(4, 4)
+
+    def function(h):
+        y = torch.nn.functional.linear(h, weight)
+        h += 1.0 * h
+        return (y + h).sum(1)
+
+    found = rules.push(lambda h: function(h * 1.0), x, t[:, 0], groups)[1]
+    mask = groups.mask(x.dtype)[..., None]
+    expected = ((t * mask) @ weight.T + 2 * t * mask).sum(2)
+    assert torch.allclose(found, expected, atol=1e-5)

@@ -71,24 +71,49 @@ class Groups:
         return (self.labels[:, None] == torch.arange(len(self), device=self.labels.device)[:, None]).to(dtype)
 
 
+class Lazy:
+    """Tangents that are made when they are first asked for, as some never are. Duals may share one."""
+
+    def __init__(self, made: Tensor | Callable[[], Tensor]) -> None:
+        self.made = made
+
+    def __call__(self) -> Tensor:
+        """The tangents."""
+        if not isinstance(self.made, Tensor):
+            self.made = self.made()
+        return self.made
+
+
 class Dual(Tensor):
     """A tensor (n, …) with tangents (n, groups, …); or, while local, (n, 1, …), and `axis` is where its tokens are."""
 
     primal: Tensor
-    tangent: Tensor
+    lazy: Lazy
     groups: Groups
     axis: int | None
 
     @staticmethod
-    def __new__(cls: Any, primal: Tensor, tangent: Tensor, groups: Groups, axis: int | None = None) -> Dual:  # noqa: D102
+    def __new__(
+        cls: Any, primal: Tensor, tangent: Tensor | Lazy | Callable[[], Tensor], groups: Groups, axis: int | None = None
+    ) -> Dual:
         made = Tensor._make_wrapper_subclass(cls, primal.shape, dtype=primal.dtype, device=primal.device)
-        made.primal, made.tangent, made.groups, made.axis = primal, tangent, groups, axis
+        made.primal, made.groups, made.axis = primal, groups, axis
+        made.lazy = tangent if isinstance(tangent, Lazy) else Lazy(tangent)
         return made
+
+    @property
+    def tangent(self) -> Tensor:
+        """The tangents."""
+        return self.lazy()
+
+    def now(self) -> Dual:
+        """The same, whatever is written into this one later."""
+        return self.like(self.primal, self.lazy, self.axis)
 
     def __repr__(self, **_: Any) -> str:
         return f"Dual({tuple(self.primal.shape)}, {len(self.groups)} tangents{'' if self.axis is None else ', local'})"
 
-    def like(self, primal: Tensor, tangent: Tensor, axis: int | None = None) -> Dual:
+    def like(self, primal: Tensor, tangent: Tensor | Lazy | Callable[[], Tensor], axis: int | None = None) -> Dual:
         """Another one of the same groups."""
         return Dual(primal, tangent, self.groups, axis)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -41,7 +42,7 @@ def _writing(plain: Callable[..., Any]) -> Callable[..., Any]:
         target, found = args[0], RULES[plain](plain, args, kwargs)
         if not isinstance(target, Dual) or found.shape != target.shape:
             raise Unruled(f"{plain.__name__} writes tangents into a tensor without.")
-        target.primal, target.tangent, target.axis = found.primal, found.tangent, found.axis
+        target.primal, target.lazy, target.axis = found.primal, found.lazy, found.axis
         return target
 
     return rule
@@ -59,34 +60,44 @@ def _linear(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     if not isinstance(x, Dual) or isinstance(weight, Dual) or x.axis == x.ndim - 1:
         return by_forward_mode(func, args, kwargs)
     primal = func(x.primal, *args[1:], **kwargs)
-    return x.like(primal, project(x.tangent, weight), x.axis)
+    if x.axis is None and weight.shape[0] < weight.shape[1]:
+        return x.like(primal, Ending(x.now(), weight))
+    return x.like(primal, lambda own=x.lazy: project(own(), weight), x.axis)
 
 
 def _layer_norm(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     names = ("input", "normalized_shape", "weight", "bias", "eps")
     given = {**dict(zip(names, args, strict=False)), **kwargs}
     x, weight = given["input"], given.get("weight")
+    ending = x.lazy.made if isinstance(x, Dual) and isinstance(x.lazy.made, Ending) and x.ndim == 3 else None
     if not isinstance(x, Dual) or len(given["normalized_shape"]) != 1 or x.axis == x.ndim - 1:
         return by_forward_mode(func, args, kwargs)
     primal, mean, rstd = torch.native_layer_norm(
         x.primal, given["normalized_shape"], weight, given.get("bias"), given.get("eps", 1e-5)
     )
+    if ending is not None and ending.rest is not None and ending.norm is None:
+        return x.like(primal, replace(ending, norm=Norm(x.primal, mean, rstd, weight)))
+    return x.like(primal, _normalised(x, mean, rstd, weight), x.axis)
+
+
+def _normalised(x: Dual, mean: Tensor, rstd: Tensor, weight: Tensor | None) -> Tensor:
+    """The tangents of a layer normalisation of x."""
     if kernels.normalises(x.tangent):
-        return x.like(primal, kernels.normalise(x.tangent, x.primal, mean, rstd, weight), x.axis)
+        return kernels.normalise(x.tangent, x.primal, mean, rstd, weight)
     # The Jacobian of x -> (x - mean) / deviation is symmetric, so PyTorch's fused backward pass multiplies by it.
     tangent = x.tangent.contiguous()
     rows = (tangent.shape[0], tangent.shape[1], *mean.shape[1:])
     tangent = torch.ops.aten.native_layer_norm_backward(
         tangent,
         x.primal[:, None].expand_as(tangent).contiguous(),
-        given["normalized_shape"],
+        [x.primal.shape[-1]],
         mean[:, None].expand(rows).contiguous(),
         rstd[:, None].expand(rows).contiguous(),
         None,
         None,
         [True, False, False],
     )[0]
-    return x.like(primal, tangent if weight is None else tangent.mul_(weight), x.axis)
+    return tangent if weight is None else tangent.mul_(weight)
 
 
 def _pointwise(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -95,7 +106,7 @@ def _pointwise(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     if not isinstance(x, Dual) or any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values())):
         return by_forward_mode(func, args, kwargs)
     primal, slope = jvp(lambda h: func(h, *args[1:], **kwargs), (x.primal,), (torch.ones_like(x.primal),))[:2]
-    return x.like(primal, x.tangent * slope[:, None], x.axis)
+    return x.like(primal, lambda own=x.lazy: own() * slope[:, None], x.axis)
 
 
 def _beside(value: Any, ndim: int) -> Any:
@@ -125,6 +136,8 @@ def _sum(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     a, b, axis = matched
     primal = func(bare(a), bare(b))
     if isinstance(a, Dual) and isinstance(b, Dual):
+        if isinstance(a.lazy.made, Ending) and a.lazy.made.rest is None and func not in MINUS and a.shape == b.shape:
+            return a.like(primal, replace(a.lazy.made, rest=b.now()))
         return a.like(primal, func(a.tangent, b.tangent), axis)
     own = a if isinstance(a, Dual) else b
     tangent = own.tangent
@@ -148,6 +161,9 @@ def _product(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         tangent = torch.addcmul(a.tangent * _beside(b.primal, ndim), b.tangent, _beside(a.primal, ndim))
         return a.like(primal, tangent, axis)
     own, factor = (a, b) if isinstance(a, Dual) else (b, a)
+    if isinstance(own.lazy.made, Ending) and own.lazy.made.norm is not None and isinstance(factor, Tensor):
+        if own.lazy.made.scale is None and factor.shape == (*own.shape[:2], 1):
+            return own.like(primal, replace(own.lazy.made, scale=factor))
     return own.like(primal, own.tangent * _beside(factor, ndim), axis)
 
 
@@ -164,6 +180,9 @@ def _over_features(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     """A sum or mean; over the last axis it leaves the tokens alone."""
     x = args[0]
     dim = args[1] if len(args) > 1 else kwargs.get("dim")
+    if isinstance(x, Dual) and isinstance(x.lazy.made, Ending) and x.lazy.made.scale is not None and dim == 1:
+        if func in (torch.sum, Tensor.sum) and set(kwargs) <= {"dim", "dtype"} and len(args) <= 2:
+            return x.like(func(x.primal, *args[1:], **kwargs), x.lazy.made.pooled)
     if not isinstance(x, Dual) or dim not in (-1, (-1,), [-1]) or x.axis == x.ndim - 1 or x.ndim < 2:
         return by_forward_mode(func, args, kwargs)
     return x.like(func(x.primal, *args[1:], **kwargs), func(x.tangent, *args[1:], **kwargs), x.axis)
@@ -200,9 +219,65 @@ def _transpose(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     return x.like(x.primal.transpose(first, second), x.tangent.transpose(first + 1, second + 1), axis)
 
 
+@dataclass(frozen=True)
+class Norm:
+    """A layer normalisation: its input, that one's mean and one over its deviation, and the weight of the result."""
+
+    primal: Tensor
+    mean: Tensor
+    rstd: Tensor
+    weight: Tensor | None
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Tangents at the end of a layer, not yet made: a projection, a residual, a normalisation, weights of the tokens.
+
+    In the last layer nothing but their weighted sum over the tokens is wanted. All of these being linear in the tangents,
+    the sum can be taken before the projection, which is then of one row instead of one for every token.
+    """
+
+    inner: Dual
+    matrix: Tensor
+    rest: Dual | None = None
+    norm: Norm | None = None
+    scale: Tensor | None = None
+
+    def __call__(self) -> Tensor:
+        """The tangents themselves, (n, groups, tokens, width)."""
+        tangent = project(self.inner.tangent, self.matrix)
+        if self.rest is not None:
+            tangent = tangent + self.rest.tangent
+        if self.norm is not None:
+            norm = self.norm
+            tangent = _normalised(self.inner.like(norm.primal, tangent), norm.mean, norm.rstd, norm.weight)
+        return tangent if self.scale is None else tangent * self.scale[:, None]
+
+    def pooled(self) -> Tensor:
+        """Their sum over the tokens, (n, groups, width)."""
+        assert self.rest is not None and self.norm is not None and self.scale is not None  # noqa: PT018
+        norm, inner, rest = self.norm, self.inner.tangent, self.rest.tangent
+        width = self.matrix.shape[0]
+        hat = (norm.primal - norm.mean) * norm.rstd
+        share = (self.scale * norm.rstd)[..., 0]
+        # What a normalisation takes away: the mean, and what lies along its output; both seen through the projection.
+        along = torch.stack([torch.ones_like(hat), hat], 2) / width  # (n, tokens, 2, width)
+        taken = torch.einsum("nsqk,ntsk->ntsq", along @ self.matrix, inner) + torch.einsum(
+            "nsqd,ntsd->ntsq", along, rest
+        )
+        taken = taken * share[:, None, :, None]
+        total = project(torch.einsum("ns,ntsk->ntk", share, inner), self.matrix)
+        total = total + torch.einsum("ns,ntsd->ntd", share, rest)
+        total = total - taken[..., 0].sum(-1, keepdim=True) - torch.einsum("nts,nsd->ntd", taken[..., 1], hat)
+        return total if norm.weight is None else total * norm.weight
+
+
 def _pick(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`x[..., a:b]`, which rotary positions ask for, leaves the tokens alone."""
     x, index = args
+    if isinstance(x, Dual) and x.axis is None and isinstance(index, tuple) and len(index) == 2 and x.ndim > 1:
+        if index[0] == slice(None) and isinstance(index[1], int):  # BERT's own pooling, which nobody may want
+            return x.like(x.primal[index], lambda own=x.lazy: own()[:, :, index[1]])
     simple = isinstance(index, tuple) and len(index) == 2 and index[0] is Ellipsis and isinstance(index[1], slice)
     if not isinstance(x, Dual) or not simple or x.axis == x.ndim - 1 or x.ndim < 2:
         return by_forward_mode(func, args, kwargs)
