@@ -93,7 +93,7 @@ class Dual(Tensor):
     axis: int | None
 
     @staticmethod
-    def __new__(
+    def __new__(  # noqa: D102
         cls: Any, primal: Tensor, tangent: Tensor | Lazy | Callable[[], Tensor], groups: Groups, axis: int | None = None
     ) -> Dual:
         made = Tensor._make_wrapper_subclass(cls, primal.shape, dtype=primal.dtype, device=primal.device)

@@ -161,9 +161,10 @@ def _product(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         tangent = torch.addcmul(a.tangent * _beside(b.primal, ndim), b.tangent, _beside(a.primal, ndim))
         return a.like(primal, tangent, axis)
     own, factor = (a, b) if isinstance(a, Dual) else (b, a)
-    if isinstance(own.lazy.made, Ending) and own.lazy.made.norm is not None and isinstance(factor, Tensor):
-        if own.lazy.made.scale is None and factor.shape == (*own.shape[:2], 1):
-            return own.like(primal, replace(own.lazy.made, scale=factor))
+    made = own.lazy.made
+    if isinstance(made, Ending) and made.norm is not None and made.scale is None:  # noqa: SIM102
+        if isinstance(factor, Tensor) and factor.shape == (*own.shape[:2], 1):
+            return own.like(primal, replace(made, scale=factor))
     return own.like(primal, own.tangent * _beside(factor, ndim), axis)
 
 
@@ -180,7 +181,7 @@ def _over_features(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     """A sum or mean; over the last axis it leaves the tokens alone."""
     x = args[0]
     dim = args[1] if len(args) > 1 else kwargs.get("dim")
-    if isinstance(x, Dual) and isinstance(x.lazy.made, Ending) and x.lazy.made.scale is not None and dim == 1:
+    if isinstance(x, Dual) and isinstance(x.lazy.made, Ending) and x.lazy.made.scale is not None and dim == 1:  # noqa: SIM102
         if func in (torch.sum, Tensor.sum) and set(kwargs) <= {"dim", "dtype"} and len(args) <= 2:
             return x.like(func(x.primal, *args[1:], **kwargs), x.lazy.made.pooled)
     if not isinstance(x, Dual) or dim not in (-1, (-1,), [-1]) or x.axis == x.ndim - 1 or x.ndim < 2:
@@ -233,7 +234,7 @@ class Norm:
 class Ending:
     """Tangents at the end of a layer, not yet made: a projection, a residual, a normalisation, weights of the tokens.
 
-    In the last layer nothing but their weighted sum over the tokens is wanted. All of these being linear in the tangents,
+    In the last layer nothing but their weighted sum over the tokens is wanted. All of these are linear in the tangents:
     the sum can be taken before the projection, which is then of one row instead of one for every token.
     """
 
@@ -275,7 +276,7 @@ class Ending:
 def _pick(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`x[..., a:b]`, which rotary positions ask for, leaves the tokens alone."""
     x, index = args
-    if isinstance(x, Dual) and x.axis is None and isinstance(index, tuple) and len(index) == 2 and x.ndim > 1:
+    if isinstance(x, Dual) and x.axis is None and isinstance(index, tuple) and len(index) == 2 and x.ndim > 1:  # noqa: SIM102
         if index[0] == slice(None) and isinstance(index[1], int):  # BERT's own pooling, which nobody may want
             return x.like(x.primal[index], lambda own=x.lazy: own()[:, :, index[1]])
     simple = isinstance(index, tuple) and len(index) == 2 and index[0] is Ellipsis and isinstance(index[1], slice)
