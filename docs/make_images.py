@@ -20,11 +20,11 @@ A, B = "The coffee here is not good.", "This coffee is bad."
 QUESTION = "How long does it take to get my money back?"
 PASSAGE = "Refunds reach your account within five days of the return, and shipping costs are never paid back."
 QUERY = "How long does it take to get my money back?"
-PASSAGES = (
-    "Refunds reach your account within five days of the return.",
-    "Money orders can be bought at any post office.",
-    "Our shop opens at nine and closes at six.",
-)
+PASSAGES = {
+    "refunds": "Refunds reach your account within five days of the return.",
+    "money orders": "Money orders can be bought at any post office.",
+    "hours": "Our shop opens at nine and closes at six.",
+}
 REVIEWS = (
     "The room was quiet and clean. Breakfast was poor: the coffee was cold and the bread was old. We would "
     "still come back for the view.",
@@ -90,7 +90,7 @@ def live() -> None:
     lens.explain(A, B, level="word").save(folder / "coffee.html")
     layers = {f"layer {n}": lens.explain(A, B, level="word", layer=n) for n in range(lens.layers + 1)}
     html.save(layers, folder / "layers.html", title="One pair at every layer")
-    hits = {f"{n}": lens.explain(QUERY, text, level="word") for n, text in enumerate(PASSAGES, 1)}
+    hits = {name: lens.explain(QUERY, text, level="word") for name, text in PASSAGES.items()}
     html.save(hits, folder / "hits.html", arrange="list", title=QUERY)
 
 
