@@ -467,7 +467,7 @@ def test_any_text_makes_a_valid_svg(tmp_path_factory, text, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plot.save(KINDS[kind](e, title=text)[0], path)
-    ET.parse(path)
+    assert ET.parse(path).getroot().tag == "{http://www.w3.org/2000/svg}svg"
 
 
 # Files.
