@@ -20,11 +20,11 @@ A, B = "The coffee here is not good.", "This coffee is bad."
 QUESTION = "How long does it take to get my money back?"
 PASSAGE = "Refunds reach your account within five days of the return, and shipping costs are never paid back."
 QUERY = "How long does it take to get my money back?"
-PASSAGES = (
-    "Refunds reach your account within five days of the return.",
-    "Money orders can be bought at any post office.",
-    "Our shop opens at nine and closes at six.",
-)
+PASSAGES = {
+    "refunds": "Refunds reach your account within five days of the return.",
+    "money orders": "Money orders can be bought at any post office.",
+    "hours": "Our shop opens at nine and closes at six.",
+}
 REVIEWS = (
     "The room was quiet and clean. Breakfast was poor: the coffee was cold and the bread was old. We would "
     "still come back for the view.",
@@ -37,6 +37,7 @@ REVIEWS = (
     "The hotel is far from the beach. The lift was broken for three days, and the pool was closed.",
     "Their tea is excellent. I did not like the cake, which was dry.",
 )
+SOUGHT = "a place that serves bad coffee"
 PAIRS = {
     "paraphrase": ("A man is playing a guitar.", "Someone plays the guitar."),
     "negation": ("A man is playing a guitar.", "Nobody is playing a guitar."),
@@ -90,7 +91,7 @@ def live() -> None:
     lens.explain(A, B, level="word").save(folder / "coffee.html")
     layers = {f"layer {n}": lens.explain(A, B, level="word", layer=n) for n in range(lens.layers + 1)}
     html.save(layers, folder / "layers.html", title="One pair at every layer")
-    hits = {f"{n}": lens.explain(QUERY, text, level="word") for n, text in enumerate(PASSAGES, 1)}
+    hits = {name: lens.explain(QUERY, text, level="word") for name, text in PASSAGES.items()}
     html.save(hits, folder / "hits.html", arrange="list", title=QUERY)
 
 
@@ -150,18 +151,40 @@ def search() -> None:
 
     from rich.console import Console
 
-    from pairlens import Lens
     from pairlens.cli.search import listing
-    from pairlens.corpus import Index
 
     console = Console(record=True, width=92, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    with reviews() as index:
+        for hit in index.search(SOUGHT, 3):
+            console.print(*listing(hit, 92), "", sep="\n")
+    write_terminal(console, "search.svg", f'pairlens search index "{SOUGHT}" -k 3')
+
+
+def hits() -> None:
+    """What `pairlens search --save` writes, with the pointer at a word."""
+    from pairlens.render import html
+
+    with reviews() as index, tempfile.TemporaryDirectory() as folder, browser() as chromium:
+        path = Path(folder) / "hits.html"
+        html.save({hit.id: hit.explanation for hit in index.search(SOUGHT, 3)}, path, arrange="list", title=SOUGHT)
+        page = chromium.new_page(viewport={"width": 1240, "height": 870}, device_scale_factor=1.5)
+        page.goto(path.as_uri())
+        page.get_by_role("button", name="coffee", exact=True).hover()
+        page.wait_for_selector(".pl-lit")
+        page.screenshot(path=IMAGES / "hits.png")
+    compress(IMAGES / "hits.png")
+
+
+@contextmanager
+def reviews() -> Iterator[Any]:
+    """An index of the reviews of docs/corpus.md."""
+    from pairlens import Lens
+    from pairlens.corpus import Index
+
     with tempfile.TemporaryDirectory() as folder:
         index = Index.create(Path(folder) / "index", Lens())
         index.add({"id": f"r{n}", "text": text} for n, text in enumerate(REVIEWS, 1))
-        query = "a place that serves bad coffee"
-        for hit in index.search(query, 3):
-            console.print(*listing(hit, 92), "", sep="\n")
-    write_terminal(console, "search.svg", f'pairlens search index "{query}" -k 3')
+        yield index
 
 
 def write_terminal(console: Any, name: str, title: str) -> None:
@@ -214,5 +237,5 @@ def compress(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or "picture page live heatmap links layers grid terminal search tutorial".split():
+    for name in sys.argv[1:] or "picture page live heatmap links layers grid terminal search hits tutorial".split():
         globals()[name]()

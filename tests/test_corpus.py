@@ -191,8 +191,9 @@ def test_the_passage_of_an_index_of_words_is_a_sentence(lens, tmp_path):
 def test_filters(index):
     assert {hit.id for hit in index.search(QUERY, 40, where="metadata.year < 1993")} == {"t0", "t1", "t2"}
     assert index.search(QUERY, where="metadata.year > 3000") == []
-    with pytest.raises(InputError, match=r"the filter 'yaer > 3' cannot be used.*metadata.year > 2000"):
-        index.search(QUERY, where="yaer > 3")
+    said = r"the filter 'year > 3' cannot be used: No field named year. .*: metadata.year \(int\), metadata.title"
+    with pytest.raises(InputError, match=said):
+        index.search(QUERY, where="year > 3")
 
 
 def test_fewer_texts_than_asked_for(empty):
@@ -451,7 +452,7 @@ def test_searches_while_records_are_added(tmp_path, lens):
 
     def read(n: int) -> None:
         try:
-            while not stop.is_set() or not searches:
+            while not stop.is_set() or n not in searches:
                 for hit in empty.search(queries[n], 5):
                     assert hit.text in known[hit.id]
                     e = hit.explanation

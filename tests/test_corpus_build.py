@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import multiprocessing
 import random
+import resource
+import subprocess
+import sys
 import time
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -22,7 +25,8 @@ from pairlens.corpus.layout import Layout
 from pairlens.corpus.parts import Parts
 from pairlens.corpus.records import make_schema
 from pairlens.corpus.store import Store
-from pairlens.errors import InputError
+from pairlens.errors import InputError, StoreError
+from pairlens.journal import Journal
 
 COMMITTED = 16  # rows: several commits in a small file
 
@@ -289,6 +293,54 @@ def test_a_full_disk(undisturbed, model, lens, tmp_path):
     assert said.startswith("StoreError: ")
     assert "still there" in said or "nothing that was done is lost" in said
     assert is_same(path, lens, undisturbed)
+
+
+def test_a_journal_on_a_full_disk(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    with Journal(path, {"source": "x"}) as journal:
+        journal.append([{"block": 1}])
+    size, limits = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 5, limits[1]))
+        with (
+            pytest.raises(StoreError, match=r"journal.jsonl cannot be written: .*nothing that was done is lost"),
+            Journal(path, {"source": "x"}) as journal,
+        ):
+            journal.append([{"block": 2}])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with Journal(path, {"source": "x"}) as journal:
+        assert journal.keep(1, 2**63) == 1
+        assert list(journal.records()) == [{"block": 1}]
+    assert path.stat().st_size == size
+
+
+MEMORY = """
+import sys
+sys.path[:0] = {paths!r}
+import torch
+torch.set_num_threads(1)
+import resource
+from pathlib import Path
+import corpora
+from pairlens import Lens
+corpora.building.COMMITTED = 512
+corpora.build(Path({index!r}), Path({data!r}), Lens({model!r}), chunk=64, method="output")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_file(model, tmp_path):
+    peaks = []
+    for count in (1_000, 10_000):
+        data = corpora.write_jsonl(tmp_path / f"{count}.jsonl", count)
+        paths = [str(Path(__file__).parent), str(Path(building.__file__).parents[2])]
+        code = MEMORY.format(paths=paths, index=str(tmp_path / f"index{count}"), data=str(data), model=model)
+        ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+        peaks.append(int(ran.stdout))
+    # The rows of the larger file take 30 MB on disk, and more as Python's lists.
+    assert peaks[1] - peaks[0] < 100, peaks
 
 
 @pytest.mark.slow

@@ -243,3 +243,15 @@ def test_the_fingerprint_is_of_the_content(tmp_path):
     assert Input(str(path)).fingerprint() == before
     path.write_text("text\nTwo.\n")
     assert Input(str(path)).fingerprint() != before
+
+
+def test_a_large_file_that_was_changed_between_the_samples_is_another_one(tmp_path):
+    path = tmp_path / "data.csv"
+    with path.open("wb") as file:
+        file.truncate(2**27)  # takes no room
+    before = Input(str(path)).fingerprint()
+    assert Input(str(path)).fingerprint() == before
+    with path.open("r+b") as file:
+        file.seek(2**20 + 2**19)
+        file.write(b"changed")
+    assert Input(str(path)).fingerprint() != before

@@ -103,14 +103,19 @@ def test_queries(tmp_path):
 def test_what_cannot_be_explained_is_listed(tmp_path):
     index = make(tmp_path, zoo.encoder("bert"), method="output")
     path = tmp_path / "pairs.jsonl"
-    lines = [{"id_a": "t1", "id_b": "t2"}, {"id_a": "t1", "id_b": "nobody"}, {"id_a": "t1"}, {"id_a": 3, "id_b": True}]
+    lines = [
+        {"id_a": "t1", "id_b": "t2"},
+        {"id_a": "t1", "id_b": "nobody"},
+        {"id_a": "t1"},
+        {"id_a": " ", "id_b": True},
+    ]
     path.write_text("\n".join([*map(json.dumps, lines), "{"]))
     outcome = explain_pairs(index, Pairs.of(Input(str(path))), tmp_path / "out")
     assert (outcome.explained, outcome.rejected) == (1, 4)
     rejects = {r["line"]: r["reason"] for r in map(json.loads, outcome.rejects.read_text().splitlines())}
     assert rejects[2] == "the index has no text 'nobody'"
     assert rejects[3] == "id_b is missing"
-    assert rejects[4] == "id_b is True"
+    assert rejects[4] == "id_a is empty; id_b is True"
     assert rejects[5].startswith("not JSON")
 
 
@@ -161,6 +166,9 @@ def test_a_run_that_was_cut_off_goes_on(tmp_path, monkeypatch):
         explain_pairs(index, pairs, tmp_path / "out", top=3)
     assert explain_pairs(index, pairs, tmp_path / "out", top=3, restart=True).explained == 35
     assert {len(row["top"]) for row in found(tmp_path / "out")} <= {1, 2, 3}
+    index.delete(["t3"])
+    with pytest.raises(InputError, match=r"index was 'index, version \d+' and is 'index, version \d+'.*--restart"):
+        explain_pairs(index, pairs, tmp_path / "out", top=3)
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):

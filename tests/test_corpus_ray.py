@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -16,9 +17,11 @@ import pytest
 import corpora
 import zoo
 from pairlens import Lens
+from pairlens.corpus import Index
 from pairlens.corpus import build as building
-from pairlens.corpus.distributed import Cluster, Model
-from pairlens.errors import InputError
+from pairlens.corpus.distributed import Cluster, Model, _Fault, _Worker
+from pairlens.corpus.inputs import Input
+from pairlens.errors import InputError, ModelError, StoreError
 
 ROWS, CHUNK = 96, 4
 
@@ -114,17 +117,50 @@ def test_a_killed_driver_goes_on(in_process, model, tmp_path):
     assert corpora.rows(found) == corpora.rows(index)
 
 
-def read_numbers(count: int):
-    return iter(range(count))
-
-
-def make_square():
-    return partial(pow, exp=2)
+# Functions that workers find too.
+NUMBERS, SQUARE = partial(range, 50), partial(partial, pow, exp=2)
 
 
 @pytest.mark.slow
 def test_a_map_gives_every_result_once():
-    assert sorted(Cluster("local", workers=2).map(partial(read_numbers, 50), make_square)) == [n * n for n in range(50)]
+    assert sorted(Cluster("local", workers=2).map(NUMBERS, SQUARE)) == [n * n for n in range(50)]
+
+
+def ask(make, item: object = 3) -> object:
+    """What a worker answers, here and not on a cluster."""
+    (answer,) = _Worker(make)({"item": [pickle.dumps(item)]})["result"]
+    return pickle.loads(answer)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "said"),
+    [
+        (partial(Lens, "/nowhere"), ModelError, "'/nowhere' is no folder here"),
+        (partial(Index.open, "/nowhere"), InputError, "there is no index in /nowhere"),
+        (partial(partial, pow, exp="x"), StoreError, "a worker failed with TypeError: unsupported operand"),
+    ],
+)
+def test_what_goes_wrong_in_a_worker_travels_as_a_value(make, kind, said):
+    fault = ask(make)
+    assert isinstance(fault, _Fault)
+    assert fault.kind is kind
+    assert fault.message.startswith(said)
+    assert ask(SQUARE, fault) == fault  # what the reader could not read goes through
+    assert ask(SQUARE) == 9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("items", "make", "kind", "said"),
+    [
+        (NUMBERS, partial(int, "x"), StoreError, "a worker failed with ValueError"),
+        (partial(Input, "/nowhere.csv"), SQUARE, InputError, "there is no file"),
+    ],
+)
+def test_what_goes_wrong_on_a_cluster_is_said_in_its_own_words(items, make, kind, said, capfd):
+    with pytest.raises(kind, match=said):
+        next(Cluster("local", workers=1).map(items, make))
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.slow
@@ -139,4 +175,4 @@ def test_a_worker_that_cannot_load_the_model_says_so(in_process, tmp_path, model
 
 def test_an_address_where_nobody_answers():
     with pytest.raises(InputError, match=r"no Ray cluster answers at '127.0.0.1:1'.*--ray local"):
-        next(Cluster("127.0.0.1:1").map(partial(read_numbers, 1), make_square))
+        next(Cluster("127.0.0.1:1").map(NUMBERS, SQUARE))

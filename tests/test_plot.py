@@ -26,6 +26,7 @@ from pairlens.explanation import Explanation
 from pairlens.render import plot
 from pairlens.render.colours import LIGHT, shade
 from pairlens.render.plot.curves import THICKEST
+from pairlens.render.plot.figure import drawing
 from pairlens.render.plot.fonts import families, unseen
 from pairlens.render.plot.scale import plain
 from pairlens.tokens import Unit
@@ -466,7 +467,7 @@ def test_any_text_makes_a_valid_svg(tmp_path_factory, text, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plot.save(KINDS[kind](e, title=text)[0], path)
-    ET.parse(path)
+    assert ET.parse(path).getroot().tag == "{http://www.w3.org/2000/svg}svg"
 
 
 # Files.
@@ -543,6 +544,13 @@ def test_fonts_help_out():
         assert found[0] == "cmr10"
         assert "DejaVu Sans" in found[1:]
         assert families(["abc"]) == ["cmr10"]
+
+
+def test_a_label_that_has_exactly_its_own_room_is_not_cut():
+    words = ["can", "common", "You", "the", "there's", "Philips", "a", "12,5", "über-cool", "isn’t"]
+    with drawing(words) as pen:
+        assert [pen.shorten(word, pen.width(word) + 4 - 4) for word in words] == words
+        assert pen.shorten("common", pen.width("common") - 1) == "comm…"
 
 
 def test_the_command_line_saves_plots(minilm, monkeypatch, tmp_path):

@@ -182,6 +182,12 @@ def test_top_is_by_magnitude_and_signed():
         e.top(0)
 
 
+def test_top_of_no_units_is_empty():
+    e = explain(contributions(1), contributions(2), reference_terms="shift", measure="dot")
+    bare = replace(e, matrix=e.matrix[:0], entry_error=e.entry_error[:0], units_a=(), effects_a=e.effects_a[:0])
+    assert bare.top(3, special=False) == []
+
+
 def test_a_dot_product_takes_the_output_apart_and_nothing_else():
     unit, raw = contributions(1, space="unit"), contributions(2)
     behind = replace(raw, output=raw.embedding / np.linalg.norm(raw.embedding))

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -92,6 +93,30 @@ def test_killed_and_started_again_it_gives_the_same_files(inputs, finished, tmp_
         assert not (out / "report.html").exists()
     done = subprocess.run(command(inputs, out), env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    there, expected = tree(out), tree(finished)
+    assert there.keys() == expected.keys()
+    assert [name for name in expected if there[name] != expected[name]] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_killed_at_random_moments_it_gives_the_same_files(inputs, finished, tmp_path, seed):
+    random = np.random.default_rng(seed)
+    out, killed = tmp_path / "out", 0
+    while True:
+        run = subprocess.Popen(command(inputs, out), env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        # The first attempts are cut off at any moment of the work, so that every study is met; the later ones may end.
+        try:
+            _, said = run.communicate(timeout=random.uniform(4, 12) + killed)
+        except subprocess.TimeoutExpired:
+            run.kill()
+            run.communicate()
+            killed += 1
+            continue
+        assert run.returncode == 0, said
+        break
+    print(f"seed {seed}: killed {killed} times")
+    assert killed
     there, expected = tree(out), tree(finished)
     assert there.keys() == expected.keys()
     assert [name for name in expected if there[name] != expected[name]] == []

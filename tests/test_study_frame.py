@@ -76,6 +76,7 @@ def test_views_that_were_asked_for(lens):
 
     assert labels(method="occlusion") == ["occlusion, project"]
     assert labels(layers=(-1,)) == [f"layer {lens.layers}, project"]
+    assert labels(layers=(-1, 0, 0)) == ["layer 0, project", f"layer {lens.layers}, project"]
     assert labels(reference_terms="keep") == ["shapley, keep"]
     assert labels(method="integrated-jacobian", reference_terms="shift") == ["layer 0, shift"]
     assert [view.layer for view in Choice(layers=(1,), reference_terms="ignore").sweep(lens)] == [1]
@@ -138,6 +139,42 @@ def test_a_larger_limit_shares_whole_chunks(lens, tmp_path):
     after = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     assert len(after) == len(before) + 1
     assert {name: after[name] for name in before} == before
+
+
+def test_pieces_are_the_same_however_many_pairs_are_explained_together(lens, tmp_path):
+    pairs = [(f"one {i}", f"two {i}") for i in range(2 * CHUNK + 3)]
+    view = View("output", None, "project")
+    for folder, together in (("apart", CHUNK), ("joined", 2 * CHUNK)):
+        found = materials(lens, pairs=pairs, archive=Archive(tmp_path / folder), together=together).explain(view)
+        assert [row.number for row, _ in found] == list(range(1, len(pairs) + 1))
+    assert tree(tmp_path / "apart") == tree(tmp_path / "joined")
+    # A run that was cut off between two pieces of a group.
+    next((tmp_path / "joined").iterdir()).unlink()
+    again = materials(lens, pairs=pairs, archive=Archive(tmp_path / "joined"), together=2 * CHUNK).explain(view)
+    assert [e.text_a for _, e in again] == [a for a, _ in pairs]
+    assert tree(tmp_path / "apart") == tree(tmp_path / "joined")
+
+
+def test_some_of_the_pairs_are_taken_from_what_is_kept_of_all(lens, tmp_path):
+    own = materials(lens, archive=Archive(tmp_path))
+    view = View("output", None, "project")
+    everything = own.explain(view)
+    before = set(tmp_path.iterdir())
+    some = own.explain(view, [own.rows[3], own.rows[1]])
+    assert set(tmp_path.iterdir()) == before  # nothing was made
+    assert [row.number for row, _ in some] == [4, 2]
+    for (_, e), place in zip(some, (3, 1), strict=True):
+        assert np.array_equal(e.matrix, everything[place][1].matrix)
+    # Texts that are not in the data have the same numbers, and are others.
+    (new,) = own.of_texts(view, [("Something else.", "Nothing.")])
+    assert new is not None
+    assert new.text_a == "Something else."
+    assert len(set(tmp_path.iterdir())) == len(before) + 1
+
+
+def test_words_are_sums_or_means(lens):
+    with pytest.raises(InputError, match="unknown words 'median'"):
+        materials(lens, words="median")
 
 
 def test_a_text_that_cannot_be_explained_is_left_out_and_noted(lens):
@@ -263,10 +300,15 @@ def test_an_adjusted_model_without_training_agrees_with_its_twin(everything):
         ("failures", {"pairs": [pair[:2] for pair in PAIRS]}, "no scores by people"),
         ("layers", {"pair": 99}, "pair 99 is not among those of this run; some that are: 1, 2, 3, 4"),
         ("agreement", {"twin": "itself"}, "--adjusted and --twin go together"),
+        ("agreement", {"twin": "itself", "adjusted": "another"}, "read pair 1 as different tokens"),
+        ("failures", {"pairs": [("Tea.", "Tea.", 5.0)]}, "no pair of texts of at most 12 words is off"),
     ],
 )
 def test_a_study_says_what_it_lacks(lens, name, options, reason, tmp_path):
-    options = {key: lens if value == "itself" else value for key, value in options.items()}
+    models = {"itself": lens, "another": Lens(zoo.encoder("roberta"))}
+    options = {
+        key: models.get(value, value) if key in ("twin", "adjusted") else value for key, value in options.items()
+    }
     (tmp_path / "table.csv").write_text("of an earlier run")
     result = study.run(name, materials(lens, **options))
     assert reason in result.skipped

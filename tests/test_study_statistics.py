@@ -176,7 +176,11 @@ def test_likeness_of_neighbouring_layers():
 def test_failures():
     assert failures.scaled(np.array([0.0, 1.0])).tolist() == [0.0, 1.0]
     assert failures.scaled(np.array([0.0, 2.0])).tolist() == [0.0, 0.4]
-    row = failures.describe(np.array([0.9, 0.5, 0.1, np.nan]), np.array([0.1, 0.5, 0.6, 0.5]))
+    assert failures.scaled(np.array([20.0, 80.0])).tolist() == [0.25, 1.0]
+    overlaps = np.array([0.8, 0.5, 0.2, 0.9])
+    row = failures.describe(np.array([0.9, 0.5, 0.1, np.nan]), np.array([0.1, 0.5, 0.6, 0.5]), overlaps)
+    assert row["overlap"] == pytest.approx({"over": 0.8, "under": 0.2, "all": 0.5})
+    assert failures.overlap("A good tea.", "the GOOD tea") == 0.5  # good and tea of a, good, tea and the
     assert row["mean_off"] == pytest.approx(0.1)  # 0.8, 0 and -0.5
     assert row["mean_absolute"] == pytest.approx(1.3 / 3)
     assert (row["over"], row["under"]) == pytest.approx((1 / 3, 1 / 3))
@@ -289,6 +293,7 @@ def test_fifths_of_the_score():
     assert [row["mean"] for row in rows] == [0.5, 2.5, 4.5, 6.5, 8.5]
     assert rows[0]["error"] == pytest.approx(0.5 / np.sqrt(2))
     assert (rows[0]["score_low"], rows[-1]["score_high"]) == (0.0, 0.9)
+    assert lexical_bias.occurring(lexical_bias.describe(raw, pairs)) == {"same content word": 0}
 
 
 def test_what_each_class_explains():

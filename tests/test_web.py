@@ -65,7 +65,9 @@ def test_an_answer_is_what_the_library_gives(server, minilm, tmp_path, options):
 
 def test_passes_and_seed_are_those_of_shapley(server, minilm, tmp_path):
     text = server.post("/api/explain", {"a": A, "b": B, "method": "shapley", "passes": 30, "seed": 3}).text
-    same(load(text, tmp_path), minilm.explain(A, B, level="word", method=Shapley(passes=30, seed=3)))
+    found = load(text, tmp_path)
+    assert (found.settings["passes"], found.settings["seed"]) == (30, 3)
+    same(found, minilm.explain(A, B, level="word", method=Shapley(passes=30, seed=3)))
 
 
 def test_without_a_method_passes_change_the_default_only_in_number(server, minilm, tmp_path):
@@ -418,7 +420,8 @@ def test_the_api_does_what_its_description_says(tiny, tmp_path):
 @pytest.mark.slow
 def test_the_api_does_what_its_description_says_in_every_corner(tiny, tmp_path):
     with serving({"tiny": tiny}) as server:
-        judge(server.url, tmp_path, "--max-examples", "200")
+        said = judge(server.url, tmp_path, "--max-examples", "200")
+    assert "6 selected / 6 total" in said
 
 
 def test_the_judge_can_find_a_fault(tiny, tmp_path, monkeypatch):

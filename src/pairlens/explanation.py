@@ -93,8 +93,8 @@ class Explanation:
         count = whole("top's k", k, 1)
         shown = np.ones_like(self.matrix, dtype=bool)
         if not special:
-            shown &= np.array([u.kind != "special" for u in self.units_a])[:, None]
-            shown &= np.array([u.kind != "special" for u in self.units_b])[None, :]
+            shown &= np.array([u.kind != "special" for u in self.units_a], dtype=bool)[:, None]
+            shown &= np.array([u.kind != "special" for u in self.units_b], dtype=bool)[None, :]
         order = np.argsort(np.where(shown, -np.abs(self.matrix), np.inf), axis=None, kind="stable")
         places = [divmod(int(flat), self.matrix.shape[1]) for flat in order[: min(count, int(shown.sum()))]]
         return [

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from pairlens.errors import InputError
+from pairlens.errors import InputError, StoreError
 
 try:
     import fcntl
@@ -63,6 +64,8 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._file.closed:
+            return
         empty = next(self.records(), None) is None
         self._file.close()
         if empty:
@@ -78,8 +81,17 @@ class Journal:
 
     def append(self, records: Sequence[Record]) -> None:
         """Add a chunk of records."""
-        self._file.write(b"".join(json.dumps(record, allow_nan=False).encode() + b"\n" for record in records))
-        self._file.flush()
+        lines = b"".join(json.dumps(record, allow_nan=False).encode() + b"\n" for record in records)
+        try:
+            self._file.write(lines)
+            self._file.flush()
+        except OSError as error:
+            with suppress(OSError):
+                self._file.close()  # else what it still holds would be tried again
+            raise StoreError(
+                f"{self.path} cannot be written: {error.strerror}. When the cause is gone, start again: nothing that "
+                "was done is lost."
+            ) from error
 
     def records(self) -> Iterator[Record]:
         """What was recorded, in order."""

@@ -19,7 +19,7 @@ from pairlens.methods.fade import Fade
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion
 from pairlens.methods.shapley import Shapley
-from pairlens.quadrature import Rule, check_rule
+from pairlens.quadrature import Adaptive, Rule, check_rule
 from pairlens.shapes import Array
 from pairlens.tokens import Level, both_levels, zoomed
 from pairlens.workshop import Job, Workshop, windows
@@ -170,7 +170,8 @@ class Lens:
                 `[(0, 5), (6, 20)]`; a pair gives each text its own.
             rule: `Adaptive(tol)`, `GaussLegendre(n)` or `Riemann(n)`, for methods that integrate; `Adaptive(tol)` by
                 default.
-            tol: the largest relative gap of either text, likewise.
+            tol: the largest relative gap of either text, likewise; of both together for adjusted models, so that the
+                matrix sums to the score within tol.
             roles: "query" or "document" for each text, to apply the model's prompts and routes.
 
         Raises:
@@ -388,7 +389,11 @@ class Lens:
                 f"method={chosen.name!r} does not integrate, so it takes no rule; leave rule={rule!r} out."
             )
         space = similarity.space_for(treatment, measure)
-        return Workshop(self._encoder, chosen, check_rule(rule, tol), space, strict=self.strict)
+        checked = check_rule(rule, tol)
+        if rule is None and self.adjusted:
+            # The matrix is to make up the score itself: both texts' gaps together, 2 t + t², are to be within tol.
+            checked = Adaptive(tol / (2 + tol))
+        return Workshop(self._encoder, chosen, checked, space, strict=self.strict)
 
     def _level(self, level: Any) -> Any:
         """The level asked for, or the finest that there is."""

@@ -21,7 +21,8 @@ from pairlens.adjusted.body import check_body, class_path
 from pairlens.adjusted.features import Features, keys, own_tokens, take
 from pairlens.adjusted.layout import CONFIG, stage_classes, stage_folder
 from pairlens.adjusted.memory import Memory
-from pairlens.reference import replaced, special_ends
+from pairlens.adjusted.nearby import references_near
+from pairlens.reference import reference_token, replaced, special_ends
 
 try:
     bases: Any = import_module("sentence_transformers.base.modules")
@@ -145,26 +146,34 @@ class Adjusted(bases.InputModule):
     def _remember(self, inputs: Features, reference: Tensor, mask: Tensor, kwargs: dict[str, Any]) -> Tensor:
         """The references' embeddings, from memory where they are known.
 
-        Each is computed alone, so that it does not depend on what else was in the batch, or was encoded before.
+        They are computed apart from the texts, so that they do not depend on what else is in the batch.
         """
         self._memory.check(self)
         device = reference.device.type
         # What an embedding depends on besides the weights and its own tokens.
-        settings = (str(sorted(kwargs.items())), torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
+        settings = (
+            str(sorted(kwargs.items())),
+            torch.is_autocast_enabled(device),
+            torch.get_autocast_dtype(device),
+            str(inputs.get("prompt_length")),
+        )
 
-        def compute(row: int) -> Tensor:
+        def compute(row: int) -> dict[Any, Tensor]:
             own = take({**inputs, "input_ids": reference}, torch.tensor([row], device=reference.device))
             columns = mask[row].nonzero()[:, 0]
             for name, value in own.items():
-                if isinstance(value, Tensor) and value.shape == (1, mask.shape[1]):
+                if isinstance(value, Tensor) and value.shape[:2] == (1, mask.shape[1]):
                     own[name] = value[:, columns]
-            return self._run(own, kwargs)["sentence_embedding"][0]
+            kept = self.kept(inputs)[row, columns]
+            padding, _ = reference_token("padding", self)
+            longest = self.max_seq_length or len(columns)
+            batch, near = references_near(own, kept, padding, self.tokenizer.padding_side, longest)
+            names = keys(batch["input_ids"], near)
+            found = self._run(batch, kwargs)["sentence_embedding"]
+            return {(name, settings): embedding for name, embedding in zip(names, found, strict=True)}
 
-        found = [
-            self._memory.look_up((key, settings, str(inputs.get("prompt_length"))), lambda row=row: compute(row))
-            for row, key in enumerate(keys(reference, mask))
-        ]
-        return torch.stack(found)
+        names = [(name, settings) for name in keys(reference, mask)]
+        return torch.stack([self._memory.look_up(name, lambda row=row: compute(row)) for row, name in enumerate(names)])
 
     def _special_ends(self) -> tuple[int, int]:
         """How many special tokens the tokenizer puts before and after a text."""

@@ -87,24 +87,7 @@ def batch(
             raise _of_line(row, row.reason)
     if not total:
         raise InputError(f"{pairs} holds no pairs.")
-    request = options.Request(
-        model,
-        device,
-        dtype,
-        strict,
-        method,
-        layer,
-        reference,
-        reference_terms,
-        measure,
-        level,
-        tol,
-        role_a,
-        role_b,
-        passes,
-        seed,
-        exact_to_paper,
-    )
+    request = options.Request.of(locals())
     asked = _asked(request, source, top=top, special=special, chunk=chunk)
     part = output.with_name(f"{output.name}.part")
     with Journal(part, asked, restart=restart) as journal:

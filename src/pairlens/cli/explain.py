@@ -63,24 +63,7 @@ def explain(
     from pairlens import storage
 
     files = [storage.check(path, picture=True) for path in save or []]
-    request = options.Request(
-        model,
-        device,
-        dtype,
-        strict,
-        method,
-        layer,
-        reference,
-        reference_terms,
-        measure,
-        level,
-        tol,
-        role_a,
-        role_b,
-        passes,
-        seed,
-        exact_to_paper,
-    )
+    request = options.Request.of(locals())
     lens = request.load()
     with measured("explaining"):
         e = lens.explain(text_a, text_b, **request.options(lens))

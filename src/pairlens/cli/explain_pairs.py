@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pairlens.cli import options
-from pairlens.cli.index import Ray, Split, Workers, cluster_of, open_index
+from pairlens.cli.corpus import IndexModel, Ray, Split, Workers, cluster_of, open_index
 from pairlens.cli.session import session, tell
 from pairlens.errors import InputError
 
@@ -33,7 +33,7 @@ def explain_pairs(
     column_b: Annotated[str | None, typer.Option(help="The column of side b.", show_default=False)] = None,
     queries: Queries = None,
     split: Split = "train",
-    model: options.Model = None,
+    model: IndexModel = None,
     device: options.Device = None,
     top: Annotated[int, typer.Option(min=1, help="How many of the strongest pairs to keep.")] = 8,
     special: Annotated[bool, typer.Option("--special", help="Special tokens may be among those.")] = False,

@@ -8,19 +8,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pairlens.cli import options
+from pairlens.cli.corpus import DATA, Ray, Split, Workers, cluster_of, open_index
 from pairlens.cli.session import session, tell
 from pairlens.errors import InputError, StoreError
 
 if TYPE_CHECKING:
     from pairlens.corpus import Index
-    from pairlens.corpus.distributed import Cluster
 
-WHAT = "What the data is like"
-WHERE = "Where to compute"
 Data = Annotated[
     str | None,
     typer.Argument(
         help="A table: .csv, .tsv, .jsonl or .parquet, a folder of such files, or a hub dataset.", show_default=False
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help="A hub id or a folder. By default that of the index, and of a new one all-MiniLM-L6-v2.",
+        show_default=False,
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The folder of the index; made if it is not there.")]
@@ -60,42 +67,23 @@ Precision = Annotated[
     ),
 ]
 TextColumn = Annotated[
-    str | None, typer.Option(help="The column of texts. By default guessed.", rich_help_panel=WHAT, show_default=False)
+    str | None, typer.Option(help="The column of texts. By default guessed.", rich_help_panel=DATA, show_default=False)
 ]
 IdColumn = Annotated[
     str | None,
-    typer.Option(help="The column of names. By default rows are numbered.", rich_help_panel=WHAT, show_default=False),
+    typer.Option(help="The column of names. By default rows are numbered.", rich_help_panel=DATA, show_default=False),
 ]
 Metadata = Annotated[
     str | None,
     typer.Option(
         help="Other columns to keep, by commas, perhaps with a type: title,year:int. By default all.",
-        rich_help_panel=WHAT,
+        rich_help_panel=DATA,
         show_default=False,
     ),
 ]
-Split = Annotated[str, typer.Option(help="Of a hub dataset.", rich_help_panel=WHAT)]
 Truncate = Annotated[
     bool,
-    typer.Option("--truncate", help="Keep the beginning of texts longer than the model takes.", rich_help_panel=WHAT),
-]
-Ray = Annotated[
-    str | None,
-    typer.Option(
-        "--ray",
-        help="A Ray cluster: its address, auto, or local to start one here.",
-        rich_help_panel=WHERE,
-        show_default=False,
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Workers of the cluster. By default one for each GPU, else for each CPU.",
-        rich_help_panel=WHERE,
-        show_default=False,
-    ),
+    typer.Option("--truncate", help="Keep the beginning of texts longer than the model takes.", rich_help_panel=DATA),
 ]
 
 
@@ -104,7 +92,7 @@ def index(
     data: Data = None,
     *,
     out: Out,
-    model: options.Model = None,
+    model: Model = None,
     device: options.Device = None,
     dtype: options.Dtype = "float32",
     level: Level = None,
@@ -252,31 +240,6 @@ def _build(
     ):
         if count:
             tell(f"{what}: {count}{more}", "warning: ", "yellow")
-
-
-def open_index(path: Path, model: str | None, device: str | None) -> Index:
-    """An index with its model: the one that was named, or else the one that it knows, loaded when it is needed."""
-    from pairlens.corpus import Index
-
-    found = Index.open(path)
-    if model is not None or device is not None:
-        name = found.model if model is None else model
-        return Index.open(path, options.load_lens(name, device, found.dtype))
-    from transformers.utils.logging import disable_progress_bar
-
-    disable_progress_bar()
-    return found
-
-
-def cluster_of(ray: str | None, workers: int | None, index: Index, device: str | None) -> Cluster | None:
-    """The cluster to compute on, or None for this process."""
-    if ray is None:
-        if workers is not None:
-            raise InputError("--workers is for a cluster: give --ray local, or its address.")
-        return None
-    from pairlens.corpus.distributed import Cluster, Model
-
-    return Cluster(ray, Model(index.model, index.dtype, device), workers)
 
 
 def _verify(index: Index, sample: int) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -119,6 +120,11 @@ class Request:
     passes: int | None
     seed: int | None
     exact_to_paper: bool
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> Request:
+        """What a command was called with: those of its arguments, by name, that make up a request."""
+        return cls(**{field.name: arguments[field.name] for field in fields(cls)})
 
     def load(self) -> Lens:
         """The lens."""

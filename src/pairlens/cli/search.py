@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairlens.cli import options
+from pairlens.cli.corpus import IndexModel, open_index
 from pairlens.cli.explain import Text, read_text
-from pairlens.cli.index import open_index
 from pairlens.cli.session import busy, session, tell
 from pairlens.errors import ReferenceWarning
 
@@ -48,7 +48,7 @@ def search(
         str | None,
         typer.Option(help="Instead: what keeps the text of this name below the last hit?", metavar="ID"),
     ] = None,
-    model: options.Model = None,
+    model: IndexModel = None,
     device: options.Device = None,
     level: Level = "word",
     save: Save = None,

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pairlens.tables import Row, Source
 
 HOW, WITH = "How to explain", "What it needs besides"
+ON_GPU = 256
+"""Pairs that are explained together on a GPU."""
 Given = dict[str, Any]
 
 
@@ -172,6 +174,8 @@ def draw(source: Source, limit: int, seed: int) -> list[Row]:
     usable = [row for row in rows if not row.reason]
     if not usable:
         raise InputError(f"{source.path} holds no pairs that can be used.")
+    if not source.header():
+        tell(f"{source.path} has no header that is known: its columns are the two texts and, if there, their scores.")
     if len(usable) < len(rows):
         tell(f"{len(rows) - len(usable)} of {len(rows)} rows hold no pair that can be used, and are left out")
     order = np.random.default_rng(seed).permutation(len(usable))[:limit]
@@ -181,7 +185,7 @@ def draw(source: Source, limit: int, seed: int) -> list[Row]:
 def _materials(given: Given, names: list[str]) -> Materials:
     """Everything that was asked for, loaded and checked."""
     from pairlens.study.adjectives import read_adjectives
-    from pairlens.study.materials import Materials, open_archive
+    from pairlens.study.materials import CHUNK, Materials, open_archive
     from pairlens.study.views import Choice
     from pairlens.tables import Source
 
@@ -207,6 +211,7 @@ def _materials(given: Given, names: list[str]) -> Materials:
         adjusted=None if given["adjusted"] is None else load(given["adjusted"]),
         twin=None if given["twin"] is None else load(given["twin"]),
         archive=archive,
+        together=ON_GPU if (given["device"] or "").startswith("cuda") else CHUNK,
         data=str(source.path),
     )
 

@@ -63,7 +63,10 @@ class Decomposer:
             return str(error), False
         if read.truncated and not self._truncate:
             count = len(read.tokens)
-            return f"the text is longer than the {count} tokens that the model takes; --truncate keeps it", True
+            return (
+                f"the text is longer than the {count} tokens that the model takes; --truncate keeps its beginning",
+                True,
+            )
         return "", read.truncated
 
     def _decompose(self, texts: list[Text], rejects: list[Reject]) -> tuple[list[Text], list[Contributions]]:

@@ -7,12 +7,13 @@ import os
 import pickle
 import socket
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar
 
-from pairlens.errors import InputError, MissingExtra, PairlensError, StoreError
+from pairlens.errors import InputError, MissingExtra, ModelError, PairlensError, StoreError
 from pairlens.lens import Lens
 
 LOCAL = "local"
@@ -79,26 +80,53 @@ class Cluster:
                     num_gpus=1 if gpus else 0,
                 )
                 try:
-                    for row in found.iter_rows():
-                        yield pickle.loads(row["result"])
+                    # Closed, so that nothing runs any more when the connection ends.
+                    with closing(iter(found.iter_rows())) as rows:
+                        for row in rows:
+                            result = pickle.loads(row["result"])
+                            if isinstance(result, _Fault):
+                                raise result.kind(result.message)
+                            yield result
                 except ray.exceptions.RayError as error:
-                    raise _told(error) from error
+                    reason = str(error).splitlines()[0].rstrip(".")
+                    raise StoreError(
+                        f"the cluster gave up: {reason}. Nothing that was done is lost: give the same command again."
+                    ) from error
+
+
+@dataclass(frozen=True)
+class _Fault:
+    """What a worker or the reader cannot do. Ray would tell it in its own words, and try some of it again for ever."""
+
+    kind: type[PairlensError]
+    message: str
+
+    @classmethod
+    def of(cls, error: Exception) -> _Fault:
+        """An error in a form that can travel, which not all errors are."""
+        if not isinstance(error, PairlensError):
+            return cls(StoreError, f"a worker failed with {type(error).__name__}: {error}")
+        return cls(next((kind for kind in (InputError, ModelError) if isinstance(error, kind)), StoreError), str(error))
 
 
 class _Worker:
     """An actor of the pool."""
 
     def __init__(self, make: Callable[[], Callable[[Any], Any]]) -> None:
-        self._fault: PairlensError | None = None
-        try:
-            self._work = make()
-        except PairlensError as error:
-            self._fault = error  # Ray tries for ever to start an actor that raises here
+        self._make = make
+        self._work: Callable[[Any], Any] | None = None
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        if self._fault is not None:
-            raise self._fault
-        return {"result": [pickle.dumps(self._work(pickle.loads(item))) for item in batch["item"]]}
+        return {"result": [pickle.dumps(self._do(pickle.loads(item))) for item in batch["item"]]}
+
+    def _do(self, item: Any) -> Any:
+        if isinstance(item, _Fault):
+            return item
+        try:
+            self._work = self._work or self._make()
+            return self._work(item)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is told where the command runs
+            return _Fault.of(error)
 
 
 def _source(items: Callable[[], Iterable[Any]]) -> Any:
@@ -111,7 +139,11 @@ def _source(items: Callable[[], Iterable[Any]]) -> Any:
     pa, _ = require_pyarrow()
 
     def read() -> Iterator[Any]:
-        return (pa.table({"item": [pickle.dumps(item)]}) for item in items())
+        try:
+            for item in items():
+                yield pa.table({"item": [pickle.dumps(item)]})
+        except PairlensError as error:
+            yield pa.table({"item": [pickle.dumps(_Fault.of(error))]})
 
     class Items(Datasource):
         def estimate_inmemory_data_size(self) -> int | None:
@@ -131,16 +163,16 @@ def _connected(ray: Any, address: str, workers: int | None) -> Iterator[None]:
         return
     options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
-        if address == LOCAL:
-            with _unreported():
+        with _discreet():
+            if address == LOCAL:
                 ray.init(address=LOCAL, num_cpus=workers, include_dashboard=False, **options)
-        else:
-            _knock(address)
-            ray.init(address=address, **options)
+            else:
+                _knock(address)
+                ray.init(address=address, **options)
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError(
-            f"no Ray cluster answers at {address!r}: {str(error).splitlines()[0]} Start one with: ray start --head, or "
-            "use --ray local."
+            f"no Ray cluster answers at {address!r}: {str(error).splitlines()[0].rstrip('.')}. If there is one, it may "
+            "want a token: set RAY_AUTH_MODE=token. Else start one with: ray start --head, or use --ray local."
         ) from error
     try:
         yield
@@ -149,18 +181,24 @@ def _connected(ray: Any, address: str, workers: int | None) -> Iterator[None]:
 
 
 @contextmanager
-def _unreported() -> Iterator[None]:
-    """Within this context a cluster that is started tells nobody outside of it."""
-    name = "RAY_USAGE_STATS_ENABLED"
-    before = os.environ.get(name)
-    os.environ[name] = "0"
+def _discreet() -> Iterator[None]:
+    """Within this context a cluster that starts reports to nobody outside, and says on the terminal only what ends it.
+
+    What is written to standard error meanwhile is lost, as Ray writes there even that it will write less.
+    """
+    ours = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
+    added = {name: value for name, value in ours.items() if name not in os.environ}
+    os.environ.update(added)
+    terminal = os.dup(2)
     try:
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
         yield
     finally:
-        if before is None:
+        os.dup2(terminal, 2)
+        os.close(terminal)
+        for name in added:
             del os.environ[name]
-        else:
-            os.environ[name] = before
 
 
 def _knock(address: str) -> None:
@@ -177,23 +215,12 @@ def _quiet(ray: Any) -> Iterator[None]:
     before = context.target_max_block_size, context.enable_progress_bars, logger.level
     # One item a block: it is the unit of work, of retrying and of what waits in memory.
     context.target_max_block_size, context.enable_progress_bars = 1, False
-    logger.setLevel(logging.WARNING)
+    logger.setLevel(logging.ERROR)
     try:
         yield
     finally:
         context.target_max_block_size, context.enable_progress_bars = before[:2]
         logger.setLevel(before[2])
-
-
-def _told(error: BaseException) -> PairlensError:
-    """What went wrong in a worker, as the worker said it."""
-    cause: BaseException | None = error
-    while cause is not None:
-        own = getattr(cause, "cause", None)
-        if isinstance(own, PairlensError):
-            return own
-        cause = own if isinstance(own, BaseException) else cause.__cause__
-    return StoreError(f"the cluster gave up: {str(error).splitlines()[-1]}")
 
 
 def _require_ray() -> Any:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pairlens
 from pairlens.contributions import Contributions
 from pairlens.corpus.decomposer import Decomposer
-from pairlens.corpus.inputs import Raw, blocks
+from pairlens.corpus.inputs import blocks
 from pairlens.corpus.layout import Layout
-from pairlens.corpus.records import TYPES, Reject, Text, from_table, make_schema
-from pairlens.corpus.search import Hit, Query, explain, find
+from pairlens.corpus.records import TYPES, from_table, make_schema
+from pairlens.corpus.search import Hit, Queries, Query, explain, find
 from pairlens.corpus.settings import Settings, check_model, fingerprint, full_name, load_model, model_name
 from pairlens.corpus.store import Store
 from pairlens.corpus.verification import Verification, verify
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "pairlens.index", 1
 CHUNK = 64
 """Texts that are taken apart together."""
-REMEMBERED = 64
-"""Queries that are kept."""
 Record = Mapping[str, Any]
 
 
@@ -72,7 +68,7 @@ class Index:
         self.settings = Settings.from_json(document["settings"])
         self._lens = lens
         self._checked = False
-        self._queries: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
+        self._queries = Queries()
         self._lock = threading.RLock()
 
     @classmethod
@@ -299,11 +295,11 @@ class Index:
     def _write(self, records: Iterable[Record], *, truncate: bool, update: bool) -> Report:
         if isinstance(records, Mapping | str):
             raise InputError("expected several records; for one, write [{'id': …, 'text': …}].")
-        layout = Layout("text", None, self.metadata)
+        layout = Layout("text", "id", self.metadata)
         decompose, writer = self._decomposer(truncate=truncate), Writer(self._store, "", update=update)
         report = Report()
         for block in blocks(enumerate(records, 1), CHUNK):
-            read = [_read(layout, number, record) for number, record in block]
+            read = [layout.read_record(number, record) for number, record in block]
             report += writer.write(*writer.prepare(read, decompose))
         return report
 
@@ -311,19 +307,4 @@ class Index:
         """A query; recent ones are remembered, with what was found out about them."""
         check_text(query)
         key = (query, level, repr(method))
-        with self._lock:
-            if key not in self._queries:
-                self._queries[key] = Query(query, self.lens, self.settings.query_options(level, method))
-            self._queries.move_to_end(key)
-            while len(self._queries) > REMEMBERED:
-                self._queries.popitem(last=False)
-            return self._queries[key]
-
-
-def _read(layout: Layout, number: int, record: Any) -> Text | Reject:
-    if not isinstance(record, Mapping):
-        return Reject(number, 0, "", f"not a record but {type(record).__name__} {record!r:.40}")
-    named = layout if record.get("id") is None else replace(layout, id="id")
-    unknown = [name for name in record if name not in ("id", "text", *layout.metadata)]
-    reason = f"the index has no metadata {', '.join(map(repr, unknown))}" if unknown else ""
-    return named.read(Raw(number, 0, record, reason))
+        return self._queries.get(key, lambda: Query(query, self.lens, self.settings.query_options(level, method)))

@@ -24,7 +24,8 @@ LONGEST = 2**24
 """Bytes of a line and characters of a field beyond which a row is not read."""
 COUNTED = 2**31
 """Bytes of text files up to which rows are counted beforehand, for the progress bar."""
-_SAMPLES = 64
+_SAMPLES, _SAMPLE = 64, 2**20
+"""Where a file is looked at to see whether it is the same, and how many bytes there."""
 
 
 @dataclass(frozen=True)
@@ -110,18 +111,20 @@ class Input:
         return sum(1 for _ in self._read())
 
     def fingerprint(self) -> str:
-        """A hash of its content: of large files, of their size and samples."""
+        """A hash of its content: of large files, of samples, their size and when they were last changed."""
         digest = hashlib.sha256(self.name.encode())
         if not self.files:
             digest.update(self._dataset._fingerprint.encode())
         for path in self.files:
             size = path.stat().st_size
             digest.update(f"{path.name} {size}".encode())
+            if size > _SAMPLES * _SAMPLE:
+                digest.update(f" {path.stat().st_mtime_ns}".encode())
             with path.open("rb") as file:
                 for sample in range(_SAMPLES):
-                    file.seek(max(0, size - 2**20) * sample // (_SAMPLES - 1))
-                    digest.update(file.read(2**20))
-                    if size <= 2**20:
+                    file.seek(max(0, size - _SAMPLE) * sample // (_SAMPLES - 1))
+                    digest.update(file.read(_SAMPLE))
+                    if size <= _SAMPLE:
                         break
         return digest.hexdigest()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pairlens.corpus.inputs import Input, Raw
@@ -84,6 +84,15 @@ class Layout:
         if reasons:
             return Reject(raw.row, raw.line, _printable(str(name or "")), "; ".join(reasons), shown[:SHOWN])
         return Text(str(name), str(given), metadata, raw.row, raw.line)
+
+    def read_record(self, number: int, record: Any) -> Text | Reject:
+        """The same for a record that was handed over in Python, where the name may be left out."""
+        if not isinstance(record, Mapping):
+            return Reject(number, 0, "", f"not a record but {type(record).__name__} {record!r:.40}")
+        layout = replace(self, id=None) if self.id is None or record.get(self.id) is None else self
+        unknown = [name for name in record if name not in (self.text, self.id, *self.metadata)]
+        reason = f"the index has no metadata {', '.join(map(repr, unknown))}" if unknown else ""
+        return layout.read(Raw(number, 0, record, reason))
 
 
 def _faults_of_text(text: Any) -> list[str]:

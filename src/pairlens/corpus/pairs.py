@@ -73,7 +73,8 @@ class Pairs:
             cell = raw.values.get(column)
             plain = str(cell) if isinstance(cell, int) and not isinstance(cell, bool) else cell
             if not raw.reason and not (isinstance(plain, str) and plain.strip()):
-                reasons.append(f"{column} is missing" if cell is None else f"{column} is {cell!r:.40}")
+                what = "missing" if cell is None else "empty" if isinstance(cell, str) else f"{cell!r:.40}"
+                reasons.append(f"{column} is {what}")
             cells.append(plain if isinstance(plain, str) else "")
         if reasons:
             return Reject(raw.row, raw.line, cells[-1], "; ".join(reasons), cells[0])
@@ -189,6 +190,8 @@ def explain_pairs(
 ) -> Outcome:
     """Explain every pair of a table, as Parquet files in a folder. A run that was cut off goes on where it stopped.
 
+    It does not where the index has changed meanwhile: some pairs would be explained by other texts than the rest.
+
     Args:
         index: what explains them.
         pairs: the pairs.
@@ -203,7 +206,7 @@ def explain_pairs(
         "input": pairs.data.fingerprint(),
         "columns": list(pairs.columns),
         "queries": pairs.queries,
-        "index": index.path.name,
+        "index": f"{index.path.name}, version {index._store.version}",
         "top": top,
         "special": special,
     }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,6 +21,8 @@ from pairlens.lens import Lens
 from pairlens.shapes import Array
 from pairlens.tokens import Unit
 
+REMEMBERED = 64
+"""Queries that are kept."""
 SPARE = 16
 """Rows that are asked for beyond k, to see whether some tie with the k-th."""
 TIED = 1e-5
@@ -49,6 +53,24 @@ class Query:
     def contributions(self) -> Contributions:
         """The query, taken apart."""
         return next(self._lens.decompose([self.text], progress=False, **self._options))
+
+
+class Queries:
+    """Recent queries, with what was found out about them. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[Any, ...], make: Callable[[], Query]) -> Query:
+        """The query of a key; made if it is not there."""
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = make()
+            self._kept.move_to_end(key)
+            while len(self._kept) > REMEMBERED:
+                self._kept.popitem(last=False)
+            return self._kept[key]
 
 
 @dataclass(frozen=True, eq=False)

@@ -196,6 +196,11 @@ class Store:
         return any(index.columns == ["embedding"] for index in self._table.list_indices())
 
     @property
+    def version(self) -> int:
+        """A number that grows with every change."""
+        return self._table.version
+
+    @property
     def bytes(self) -> int:
         """What the rows take on disk."""
         return int(self._table.stats()["total_bytes"])
@@ -206,9 +211,11 @@ class Store:
             yield
         except (ValueError, RuntimeError, OSError) as error:
             if where is not None:
+                kept = self.document["metadata"]
+                known = ", ".join(f"metadata.{name} ({kind})" for name, kind in kept.items()) or "none"
                 raise InputError(
-                    f"the filter {where!r} cannot be used: {_first_line(error)} It is an SQL condition on metadata, "
-                    "such as: metadata.year > 2000"
+                    f"the filter {where!r} cannot be used: {_first_line(error)} It is an SQL condition such as: "
+                    f"metadata.year > 2000. The metadata of this index: {known}."
                 ) from error
             raise StoreError(f"{self.path} cannot be read: {_first_line(error)}") from error
 
@@ -233,6 +240,7 @@ def _quoted(name: str) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """What a Rust error says, without where in Rust it was raised."""
+    """What a Rust error says, without where in Rust it was raised and by which layers it came."""
     line = str(error).split(", /")[0].splitlines()[0] if str(error) else type(error).__name__
-    return re.sub(r"^(lance error: )?(LanceError\(\w+\): )?", "", line).rstrip(".") + "."
+    layers = r"lance error: |LanceError\(\w+\): |Invalid input, |Schema error: |Generic LocalFileSystem error: "
+    return re.sub(rf"^({layers})*", "", line).split(" Valid fields are ")[0].rstrip(".") + "."

@@ -90,7 +90,7 @@ def _cases(materials: Materials) -> Iterator[Case]:
     )
     given = list(materials.adjectives)
     chosen = sorted(random.permutation(len(given))[:count])
-    found += [("given", *given[i]) for i in chosen]
+    found += [("file", *given[i]) for i in chosen]
     for source, one, other, relation in found:
         for frame in PLAIN_FRAMES:
             yield Case(source, relation, one, other, frame)
@@ -148,7 +148,8 @@ def describe(raw: Sequence[Row]) -> list[Row]:
             values = np.array([row[name] for row in rows])
             numbers |= {f"{name}_mean": float(values.mean()), f"{name}_sd": float(values.std())}
         table.append({**numbers, "own_negative": float(np.mean([row["own"] < 0 for row in rows]))})
-    return table
+    order = list(dict.fromkeys((row["view"], row["source"]) for row in raw))
+    return sorted(table, key=lambda row: (order.index((row["view"], row["source"])), RELATIONS.index(row["relation"])))
 
 
 def tell_apart(raw: Sequence[Row]) -> dict[str, dict[str, Row]]:
@@ -191,9 +192,9 @@ def _sentences(table: Sequence[Row], told: dict[str, dict[str, Row]]) -> list[st
             )
             own = ", ".join(signed(row["own_mean"]) for row in rows.values())
             said.append(
-                f"{view}, adjectives of {source}: the mean score is {means}; the pair of adjectives itself contributes "
-                f"{own}. A synonym has a higher score than an antonym {_share(areas['score'])} of the time, and a "
-                f"higher contribution of its own {_share(areas['own'])}."
+                f"{view}, adjectives from {source}: the mean score is {means}; the pair of adjectives itself "
+                f"contributes {own}. A synonym has a higher score than an antonym {_share(areas['score'])} of the "
+                f"time, and a higher contribution of its own {_share(areas['own'])}."
             )
     return said
 
@@ -206,30 +207,22 @@ def draw(raw: Sequence[Row], settings: Any) -> Figure:
     """The picture: scores and own contributions by relation, for every source of adjectives."""
     first = raw[0]["view"]
     sources = settings["sources"]
-    figure, axes = picture.sheet(3.4, 1, 2, width=max(7.0, 3.5 + 2.4 * len(sources)))
+    figure, axes = picture.sheet(3.4, 1, 2, width=min(10.5, 4.0 + 3.2 * len(sources)))
     random = np.random.default_rng(0)
+    shown = [row for row in raw if row["view"] == first]
     for axis, name in zip(axes[0], ("score", "own"), strict=True):
-        ticks = []
-        for place, (source, relation) in enumerate((source, kind) for source in sources for kind in RELATIONS):
-            values = [
-                row[name]
-                for row in raw
-                if row["view"] == first and row["source"] == source and row["relation"] == relation
-            ]
-            if not values:
-                continue
-            x = place + place // 3 * 0.6
-            axis.plot(
-                x + random.uniform(-0.22, 0.22, len(values)),
-                values,
-                ".",
-                color=COLOURS[relation],
-                alpha=0.4,
-                markersize=3.5,
-            )
-            axis.plot([x - 0.32, x + 0.32], [np.mean(values)] * 2, color=picture.INK, linewidth=1.8)
-            ticks.append((x, f"{relation}\n{source}\n(n = {len(values)})"))
-        axis.set_xticks([x for x, _ in ticks], [text for _, text in ticks])
+        x, ticks = 0.0, []
+        for source in sources:
+            for relation in RELATIONS:
+                values = [row[name] for row in shown if (row["source"], row["relation"]) == (source, relation)]
+                if values:
+                    places = x + random.uniform(-0.22, 0.22, len(values))
+                    axis.plot(places, values, ".", color=COLOURS[relation], alpha=0.4, markersize=3.5, rasterized=True)
+                    axis.plot([x - 0.32, x + 0.32], [np.mean(values)] * 2, color=picture.INK, linewidth=1.8)
+                    ticks.append((x, f"{relation}\n{source}\n(n = {len(values):,})"))
+                    x += 1
+            x += 0.6
+        axis.set_xticks([at for at, _ in ticks], [text for _, text in ticks])
         axis.axhline(0, color="#888888", linewidth=0.8, zorder=0)
         axis.grid(axis="x", visible=False)
     picture.label(axes[0][0], y="score of the two sentences", title="score")

@@ -79,7 +79,13 @@ def _agree(one: Explained, other: Explained) -> Iterator[Row]:
     found = {row.number: e for row, e in other}
     for row, e in one:
         if row.number in found:
-            a, b = text_tokens(e).ravel(), text_tokens(found[row.number]).ravel()
+            twin = found[row.number]
+            if (e.tokens_a, e.tokens_b) != (twin.tokens_a, twin.tokens_b):
+                raise Lacking(
+                    f"--adjusted and --twin read pair {row.number} as different tokens. They must be trained from one "
+                    "model: `pairlens adjust MODEL`, and again with --plain."
+                )
+            a, b = text_tokens(e).ravel(), text_tokens(twin).ravel()
             yield {"pair": row.number, "token_pairs": a.size, "pearson": pearson(a, b), "spearman": spearman(a, b)}
 
 
@@ -127,7 +133,8 @@ def _sentences(table: Sequence[Row], materials: Materials) -> list[str]:
             continue
         least, most = (pick(rows, key=lambda row: row["spearman_mean"]) for pick in (min, max))
         if least["spearman_mean"] > 0.9999:
-            said.append(f"{comparison}: 1 at every layer, because the two differ by a factor for the whole matrix.")
+            why = ", because the two differ by a factor for the whole matrix" if "one model" in comparison else ""
+            said.append(f"{comparison}: 1 at every layer{why}.")
         else:
             said.append(
                 f"{comparison}: the mean Spearman correlation over token pairs goes from {least['spearman_mean']:.2f} "

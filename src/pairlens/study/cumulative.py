@@ -114,16 +114,15 @@ def describe(label: str, curves: Array) -> Row:
 
 
 def _sentence(row: Row) -> str:
-    shares = [row[f"needed_sd_{bound:.0%}"] for bound in BOUNDS]
     need = " and ".join(
-        f"{percent(share)} of them for one below {percent(bound)}"
-        for share, bound in zip(shares, BOUNDS, strict=True)
-        if share
+        f"below {percent(bound)} " + ("never" if share is None else f"from {percent(share)} of them on")
+        for bound in BOUNDS
+        for share in [row[f"needed_sd_{bound:.0%}"]]
     )
     return (
         f"{row['view']}: the strongest 5 % of the token pairs sum to {percent(row['top_mean'])} ± "
-        f"{percent(row['top_sd'])} of the whole (mean ± standard deviation; median {percent(row['top_median'])}). As "
-        f"to the standard deviation, it takes {need}."
+        f"{percent(row['top_sd'])} of the whole (mean ± standard deviation; median {percent(row['top_median'])}). The "
+        f"standard deviation stays {need}."
     )
 
 
@@ -139,25 +138,8 @@ def draw(curves: Mapping[View, Array], table: Sequence[Row], settings: Any) -> F
         axis.plot(GRID, mean, color=colour, linewidth=1.8, label="mean")
         axis.plot(GRID, middle, color=picture.CATEGORIES[1], linewidth=1.4, linestyle=(0, (4, 2)), label="median")
         axis.axhline(1, color="#888888", linewidth=0.8, zorder=0)
-        for bound, style in zip(BOUNDS, ((0, (1, 1.5)), (0, (5, 2))), strict=True):
-            need = row[f"needed_sd_{bound:.0%}"]
-            if need is not None:
-                axis.axvline(need, color=picture.FAINT, linewidth=1.0, linestyle=style)
-                what = f" sd < {percent(bound)} from {percent(need)} on"
-                words: Any = {"rotation": 90, "ha": "right", "va": "bottom", "fontsize": picture.SIZE - 0.5}
-                axis.text(need - 0.008, limits[0], what, color=picture.FAINT, **words)
-        axis.plot([TOP], [row["top_mean"]], "o", color=colour, markersize=4.5)
-        axis.annotate(
-            f"top 5 %: {percent(row['top_mean'])} ± {percent(row['top_sd'])}",
-            (TOP, row["top_mean"]),
-            (10, -3),
-            textcoords="offset points",
-            fontsize=picture.SIZE,
-            color=picture.INK,
-            va="top",
-            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5},
-        )
-        axis.set_ylim(*limits)
+        _marks(axis, row, colour)
+        axis.set_ylim(limits[0], limits[1] + 0.42 * (limits[1] - limits[0]))
         axis.set_xlim(0, 1)
         picture.percent(axis.xaxis)
         picture.percent(axis.yaxis)
@@ -166,3 +148,15 @@ def draw(curves: Mapping[View, Array], table: Sequence[Row], settings: Any) -> F
     picture.legend_below(figure, axes[0][0])
     picture.caption(figure, ABOUT.title, settings)
     return figure
+
+
+def _marks(axis: Any, row: Row, colour: str) -> None:
+    """The strongest pairs, and where the standard deviation falls below a bound; a key above the curve names them."""
+    (point,) = axis.plot([TOP], [row["top_mean"]], "o", color=colour, markersize=4.5)
+    key = {f"top 5 %: {percent(row['top_mean'])} ± {percent(row['top_sd'])}": point}
+    for bound, style in zip(BOUNDS, ((0, (1, 1.5)), (0, (5, 2))), strict=True):
+        need = row[f"needed_sd_{bound:.0%}"]
+        if need is not None:
+            line = axis.axvline(need, color=picture.FAINT, linewidth=1.0, linestyle=style)
+            key[f"sd < {percent(bound)} from {percent(need)} on"] = line
+    picture.legend(axis, handles=list(key.values()), labels=list(key), loc="upper right", framealpha=1.0)

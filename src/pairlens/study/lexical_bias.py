@@ -52,7 +52,15 @@ def study(materials: Materials) -> Result:
                 pairs.append({"view": view, "pair": row.number, "score": e.score, "label": row.score, **_sums(own, e)})
                 raw += [{"view": view.label, "pair": row.number, "score": e.score, **cell} for cell in own]
     table = describe(raw, pairs)
-    figures = {view.label: explained([own for own in pairs if own["view"] == view]) for view in views}
+    figures = {
+        view.label: {
+            **explained([own for own in pairs if own["view"] == view]),
+            "highest_fifth": {
+                row["kind"]: row["mean"] for row in table if row["view"] == view.label and row["fifth"] == BINS
+            },
+        }
+        for view in views
+    }
     lacking = [] if materials.wordnet else ["WordNet, so that synonyms are among the other words"]
     lacking += (
         [] if materials.annotations or materials.wordnet else ["lemmas, so that words are the same if written so"]
@@ -211,15 +219,18 @@ def explained(pairs: Sequence[Row]) -> Row:
 
 def _sentences(table: Sequence[Row], figures: Row, lacking: Sequence[str]) -> list[str]:
     said = []
+    found = occurring(table)
     for view, own in figures.items():
         rows = [row for row in table if row["view"] == view and row["mean"] is not None]
         top = {row["kind"]: row for row in rows if row["fifth"] == BINS}
         shares = ", ".join(
-            f"{percent(share['of_all'])} by {PLURAL[kind]}"
+            f"{percent(share['of_all'])} {PLURAL[kind]}"
             for kind, share in own["shares"].items()
-            if share["of_all"] is not None
+            if share["of_all"] is not None and kind in found
         )
-        said.append(f"{view}: of what all pairs sum to, {shares}; the rest are punctuation and special tokens.")
+        said.append(
+            f"{view}: shares of what all pairs sum to are {shares}; the rest are punctuation and special tokens."
+        )
         if CLASSES[0] in top and CLASSES[2] in top:
             said.append(
                 f"{view}: in the fifth of the pairs with the highest scores, a pair of the same content word "
@@ -235,12 +246,19 @@ def _sentences(table: Sequence[Row], figures: Row, lacking: Sequence[str]) -> li
     return [*said, *(f"Lacking: {what}." for what in lacking)]
 
 
+def occurring(table: Sequence[Row]) -> dict[str, int]:
+    """The classes that any pair of words belongs to, each with its place, which has a colour."""
+    own = {row["kind"] for row in table if row["word_pairs"]}
+    return {kind: place for place, kind in enumerate(CLASSES) if kind in own}
+
+
 def draw(table: Sequence[Row], figures: Row, settings: Any) -> Figure:
     """The picture: mean contributions by fifths of the score, and how much of the whole each class explains."""
     views = list(figures)
     figure, axes = picture.sheet(3.5, 1, len(views) + 1, width=3.5 * (len(views) + 1))
+    kinds = occurring(table)
     for axis, view in zip(axes[0], views, strict=False):
-        for place, kind in enumerate(CLASSES):
+        for kind, place in kinds.items():
             own = [row for row in table if row["view"] == view and row["kind"] == kind]
             rows = [row for row in own if row["word_pairs"] >= FEWEST]
             axis.errorbar(
@@ -258,13 +276,13 @@ def draw(table: Sequence[Row], figures: Row, settings: Any) -> Figure:
         picture.label(axis, x="score (middle of each fifth of the pairs)", title=view)
     picture.label(axes[0][0], y="mean contribution of a pair of words")
     picture.legend_below(figure, axes[0][0])
-    _shares(axes[0][-1], figures, views)
+    _shares(axes[0][-1], figures, views, kinds)
     picture.caption(figure, ABOUT.title, settings, "error bars: 95 % intervals of the mean")
     return figure
 
 
-def _shares(axis: Any, figures: Row, views: Sequence[str]) -> None:
-    for place, kind in enumerate(CLASSES):
+def _shares(axis: Any, figures: Row, views: Sequence[str], kinds: dict[str, int]) -> None:
+    for kind, place in kinds.items():
         values = [figures[view]["shares"][kind]["of_all"] or 0.0 for view in views]
         heights = [-(line + (place - 1.5) * 0.2) for line in range(len(views))]
         axis.barh(heights, values, height=0.18, color=picture.CATEGORIES[place], label=kind)
@@ -276,6 +294,7 @@ def _shares(axis: Any, figures: Row, views: Sequence[str]) -> None:
     axis.tick_params(axis="y", length=0)
     axis.grid(axis="y", visible=False)
     axis.axvline(0, color="#888888", linewidth=0.8)
-    axis.margins(x=0.15)
+    axis.margins(x=0.22)
+    axis.locator_params(axis="x", nbins=5)
     picture.percent(axis.xaxis)
     picture.label(axis, x="share of the sum over all pairs", title="what explains the scores")

@@ -12,7 +12,7 @@ import numpy as np
 
 import pairlens
 from pairlens.contributions import Contributions
-from pairlens.errors import InputError, NotConverged, NumericalError, ReferenceWarning, TruncationWarning
+from pairlens.errors import InputError, NotConverged, NumericalError, ReferenceWarning, TruncationWarning, choose
 from pairlens.explanation import Explanation
 from pairlens.lens import OTHERS, Lens
 from pairlens.shapes import Array
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pairlens.study.wordnet import WordNet
 
 CHUNK = 32
-"""Pairs that are explained, and kept, together."""
+"""Pairs that are kept in one piece."""
 OF_A_TEXT = (InputError, NotConverged, NumericalError)
 Explained = list[tuple[Row, Explanation]]
 
@@ -52,6 +52,7 @@ class Materials:
         others: further models, for the study that compares them.
         adjusted: a model with exact attributions. `twin`: the same model, trained alike, without them.
         archive: where explanations are kept; in memory by default.
+        together: how many pairs are explained at a time: a GPU wants many, and a run that is cut off loses as many.
         data: the name of the data.
         progress: show progress bars.
 
@@ -79,6 +80,7 @@ class Materials:
     adjusted: Lens | None = None
     twin: Lens | None = None
     archive: Archive = field(default_factory=Archive)
+    together: int = CHUNK
     data: str = ""
     progress: bool = True
     left_out: dict[str, dict[int, str]] = field(default_factory=dict, init=False)
@@ -90,6 +92,7 @@ class Materials:
         ]
         if not self.pairs:
             raise InputError("a study needs one pair of texts at least.")
+        choose("words", self.words, ("sum", "mean"))
         self._asked = self.measure
         self.measure = self._measure(self.lens)
 
@@ -169,17 +172,14 @@ class Materials:
         return lens._treatment(None, self._asked)[1]
 
     def _stream(self, view: View, rows: Sequence[Row], lens: Lens, *, note: bool = True) -> Iterator[tuple[Row, Any]]:
-        chunks = [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
         with self.bar(len(rows), view.label) as bar:
-            for chunk in chunks:
-                kept = self.archive.recall(self._key(view, chunk, lens))
-                entries = self._explain(view, chunk, lens) if kept is None else unpack(kept)
-                for row, entry in zip(chunk, entries, strict=True):
+            for group in _cut(rows, self.together):
+                for row, entry in zip(group, self._entries(view, group, lens), strict=True):
                     if not isinstance(entry, str):
                         yield row, entry
                     elif note:
                         self.left_out.setdefault(view.label, {})[row.number] = entry
-                bar.update(len(chunk))
+                bar.update(len(group))
 
     def _key(self, view: View, rows: Sequence[Row], lens: Lens) -> dict[str, Any]:
         return {
@@ -194,14 +194,35 @@ class Materials:
             "pairs": [[row.a, row.b] for row in rows],
         }
 
-    def _explain(self, view: View, rows: Sequence[Row], lens: Lens) -> list[Explanation | str]:
-        """Explain a chunk in this view and in those that cost nothing more, and keep them all."""
+    def _entries(self, view: View, rows: Sequence[Row], lens: Lens) -> list[Explanation | str]:
+        """Explanations as they were kept, or made now: all of them where one piece is missing, as the first time."""
+        kept = [self.archive.recall(self._key(view, piece, lens)) for piece in _cut(rows, CHUNK)]
+        whole = [unpack(piece) for piece in kept if piece is not None]
+        if len(whole) == len(kept):
+            return [entry for piece in whole for entry in piece]
+        return self._covered(view, rows, lens) or self._make(view, rows, lens)
+
+    def _covered(self, view: View, rows: Sequence[Row], lens: Lens) -> list[Explanation | str] | None:
+        """Some of the pairs out of what another study has kept of all of them; None where anything is missing."""
+        wanted = {(row.a, row.b) for row in rows}
+        found: dict[tuple[str, str], Explanation | str] = {}
+        for piece in _cut(self.rows, CHUNK):
+            if not wanted.isdisjoint((row.a, row.b) for row in piece):
+                kept = self.archive.recall(self._key(view, piece, lens))
+                if kept is None:
+                    return None
+                found |= {(row.a, row.b): entry for row, entry in zip(piece, unpack(kept), strict=True)}
+        return [found[row.a, row.b] for row in rows] if wanted <= found.keys() else None
+
+    def _make(self, view: View, rows: Sequence[Row], lens: Lens) -> list[Explanation | str]:
+        """Explain pairs in this view and in those that cost nothing more, and keep them all."""
         done = self._decompose(view, list(dict.fromkeys(text for row in rows for text in (row.a, row.b))), lens)
         own: list[Explanation | str] = []
         for sibling in view.siblings(self._measure(lens)):
-            entries = [self._compare(done[row.a], done[row.b], sibling, lens) for row in rows]
-            self.archive.keep(self._key(sibling, rows, lens), pack(entries))
-            own = entries if sibling == view else own
+            for piece in _cut(rows, CHUNK):
+                entries = [self._compare(done[row.a], done[row.b], sibling, lens) for row in piece]
+                self.archive.keep(self._key(sibling, piece, lens), pack(entries))
+                own += entries if sibling == view else []
         return own
 
     def _compare(self, a: Contributions | str, b: Contributions | str, view: View, lens: Lens) -> Explanation | str:
@@ -229,6 +250,10 @@ class Materials:
                     except OF_A_TEXT as error:
                         found[text] = str(error)
                 return found
+
+
+def _cut(rows: Sequence[Row], size: int) -> list[Sequence[Row]]:
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
 def text_tokens(e: Explanation) -> Array:

@@ -14,7 +14,7 @@ from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.english import FUNCTION, NEGATING, PADDING, SLOTS, is_cue, without_cue
 from pairlens.study.failures import scaled
 from pairlens.study.materials import Materials
-from pairlens.study.result import Result, Row, signed
+from pairlens.study.result import Result, Row, percent, signed
 from pairlens.study.views import View
 from pairlens.tokens import words
 
@@ -195,10 +195,12 @@ def _sentences(table: Sequence[Row], labelled: Row | None, held: int, slots: int
                 f"({data['function']['own_absolute']:.3f})."
             )
         own = {row["kind"]: row for row in table if row["view"] == view and row["part"] == "sentences"}
+        carried = own["cue"]["carried"]
+        of_it = "" if carried is None else f", so that the negation's own carry {percent(carried)} of its fall"
         said.append(
             f"{view}: in {slots} sentences, a negation lowers the score with the plain sentence by "
             f"{own['cue']['moved_mean']:.3f}, and “also”, “still” or “now” by {own['function']['moved_mean']:.3f}; the "
-            f"word's own pairs are {signed(own['cue']['own_mean'])} and {signed(own['function']['own_mean'])}."
+            f"word's own pairs are {signed(own['cue']['own_mean'])} and {signed(own['function']['own_mean'])}{of_it}."
         )
     data = {row["kind"]: row for row in table if row["part"] == "data"}
     if "cue" in data and "function" in data:
@@ -212,8 +214,8 @@ def _sentences(table: Sequence[Row], labelled: Row | None, held: int, slots: int
     if labelled is not None and labelled["one_text"]["off"] is not None and labelled["none"]["off"] is not None:
         one, none = labelled["one_text"], labelled["none"]
         said.append(
-            f"Where one of the two texts is negated ({one['pairs']} pairs), scores are {signed(one['off'], 2)} away "
-            f"from the labels on average; without negation ({none['pairs']} pairs) {signed(none['off'], 2)}."
+            f"Where one of the two texts is negated ({one['pairs']} of the pairs), scores are {signed(one['off'], 2)} "
+            f"away from the labels on average; without negation ({none['pairs']}) {signed(none['off'], 2)}."
         )
     return said
 

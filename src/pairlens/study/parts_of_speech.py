@@ -111,9 +111,10 @@ def _sentences(table: Sequence[Row], figures: Row, words: str, mismatches: Row) 
             f"relations {rebuilt[1]}, the strongest 90 % of the pairs {rebuilt[2]} (mean ± standard deviation; "
             f"medians {', '.join(middles)})."
         )
-    said.append(
-        f"A word is the {words} of its tokens. Proper nouns count as nouns. Special tokens are part of the whole."
+    whole = (
+        "Special tokens are part of the whole." if words == "sum" else "The whole is what all pairs of words sum to."
     )
+    said.append(f"A word is the {words} of its tokens. Proper nouns count as nouns. {whole}")
     return [*said, mismatch_sentence(mismatches)]
 
 

@@ -54,6 +54,11 @@ footer { padding-bottom: 3rem; margin-top: 3rem; }
 """
 
 
+WAYS = (
+    "A name such as “shapley, project” says how pairs were explained: the method, or the layer whose states integrated "
+    "Jacobians explain, and what became of the reference's part of the score: “project” takes it out, “ignore” leaves "
+    "it where it falls, as the papers do for models off the shelf, and “shift” is exact for adjusted models."
+)
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
@@ -100,7 +105,7 @@ def _page(out: Path, summaries: dict[str, dict[str, Any]]) -> Iterator[str]:
         "versions": ", ".join(f"{name} {number}" for name, number in first.get("versions", {}).items()),
     }
     yield from (f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>" for name, value in facts.items() if value != "")
-    yield '</dl>\n<nav aria-label="Studies">\n<ol>'
+    yield f'</dl>\n<p class="what">{WAYS}</p>\n<nav aria-label="Studies">\n<ol>'
     for name, own in summaries.items():
         note = ' <span class="faint">(skipped)</span>' if "skipped" in own else ""
         yield f'<li><a href="#{escape(name)}">{escape(own["title"])}</a>{note}</li>'

@@ -98,10 +98,10 @@ def percent(value: float) -> str:
     """A share in per cent, for a sentence.
 
     Example:
-        >>> percent(0.384).split(), percent(-0.5)[0]
-        (['38', '%'], '−')
+        >>> percent(0.384).split(), percent(-0.5)[0], percent(-0.001)[0]
+        (['38', '%'], '−', '0')
     """
-    return f"{100 * value:.0f}\N{NO-BREAK SPACE}%".replace("-", "−")
+    return f"{round(100 * value)}\N{NO-BREAK SPACE}%".replace("-", "−")
 
 
 def small(value: float) -> str:

@@ -98,12 +98,12 @@ def _sentences(table: Sequence[Row], mismatches: Row) -> list[str]:
         lowest = rows[-1]
         said.append(
             f"{label}: the relations with the highest mean contribution of a pair of words are {best}; the lowest is "
-            f"{lowest['relation']} ({signed(lowest['mean'], 4)}). In brackets the mean, and how many times their "
-            "share of all contributions is what their number gives by chance."
+            f"{lowest['relation']} ({signed(lowest['mean'], 4)})."
         )
     return [
         *said,
-        f"Relations with fewer than {FEWEST} pairs of words are left out here.",
+        "In brackets are the mean, and how many times their share of all contributions, whatever the sign, is what "
+        f"their number gives by chance. Relations with fewer than {FEWEST} pairs of words are left out here.",
         mismatch_sentence(mismatches),
     ]
 

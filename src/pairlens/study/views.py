@@ -75,8 +75,8 @@ class Choice:
             papers = View("integrated-jacobian", papers_layer(lens), self.terms(lens)[-1])
             return [papers] if static(lens) else [View("shapley", None, self.terms(lens)[0]), papers]
         method = self.method or ("shapley" if self.layers is None and not static(lens) else "integrated-jacobian")
-        layer = _layers(lens, self.layers)[0] if self.layers else 0 if method == "integrated-jacobian" else None
-        return [View(method, layer, self.terms(lens)[0])]
+        layers = _layers(lens, self.layers) if self.layers else [0 if method == "integrated-jacobian" else None]
+        return [View(method, layer, self.terms(lens)[0]) for layer in layers]
 
     def sweep(self, lens: Lens) -> list[View]:
         """Integrated Jacobians at every layer, with every treatment in question."""
@@ -103,7 +103,7 @@ def papers_layer(lens: Lens) -> int:
 
 def _layers(lens: Lens, layers: Iterable[int]) -> list[int]:
     encoder: Any = lens._encoder
-    return [encoder.layer_index(layer) for layer in layers]
+    return sorted({encoder.layer_index(layer) for layer in layers})
 
 
 def static(lens: Lens) -> bool:

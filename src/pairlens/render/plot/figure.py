@@ -50,7 +50,7 @@ class Pen:
 
     def shorten(self, text: str, room: float, size: float = LABEL, weight: str = "normal") -> str:
         """The text in at most so many points; what is cut off leaves an ellipsis."""
-        if self.width(text, size, weight) <= room:
+        if self.width(text, size, weight) <= room + 1e-6:  # what was given as much as it needs is not cut for rounding
             return text
         kept = len(text)
         while kept > 1 and self.width(text[:kept].rstrip() + "…", size, weight) > room:

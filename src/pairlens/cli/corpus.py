@@ -1,0 +1,66 @@
+"""What the commands on an index share: how it is opened, and where they compute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pairlens.cli import options
+from pairlens.errors import InputError
+
+if TYPE_CHECKING:
+    from pairlens.corpus import Index
+    from pairlens.corpus.distributed import Cluster
+
+DATA = "What the data is like"
+WHERE = "Where to compute"
+IndexModel = Annotated[
+    str | None,
+    typer.Option("--model", "-m", help="The index's model, if it lies elsewhere by now.", show_default=False),
+]
+Split = Annotated[str, typer.Option(help="Of a hub dataset.", rich_help_panel=DATA)]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        help="A Ray cluster: its address, auto, or local to start one here.",
+        rich_help_panel=WHERE,
+        show_default=False,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Workers of the cluster. By default one for each GPU, else for each CPU.",
+        rich_help_panel=WHERE,
+        show_default=False,
+    ),
+]
+
+
+def open_index(path: Path, model: str | None, device: str | None) -> Index:
+    """An index with its model: the one that was named, or else the one that it knows, loaded when it is needed."""
+    from pairlens.corpus import Index
+
+    found = Index.open(path)
+    if model is not None or device is not None:
+        name = found.model if model is None else model
+        return Index.open(path, options.load_lens(name, device, found.dtype))
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+    return found
+
+
+def cluster_of(ray: str | None, workers: int | None, index: Index, device: str | None) -> Cluster | None:
+    """The cluster to compute on, or None for this process."""
+    if ray is None:
+        if workers is not None:
+            raise InputError("--workers is for a cluster: give --ray local, or its address.")
+        return None
+    from pairlens.corpus.distributed import Cluster, Model
+
+    return Cluster(ray, Model(index.model, index.dtype, device), workers)
