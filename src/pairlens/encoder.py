@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,18 +17,20 @@ from torch.func import jvp
 
 from pairlens import dual, progress
 from pairlens.adjusted.layout import ADJUSTED
+from pairlens.adjusted.memory import Memory
 from pairlens.architectures import differentiable, tap_layers, twin, untap, widths
 from pairlens.errors import InputError, ModelError, NumericalError
 from pairlens.games import Games, TokenGames
 from pairlens.gating import Gates, Positions, gated, pooling_weights
 from pairlens.graphs import Graphs
-from pairlens.integrate import BUDGET
 from pairlens.loading import SHIFTING, class_name, fingerprint, load
+from pairlens.paths import BUDGET
 from pairlens.reading import Reader, Text
-from pairlens.reference import reference_ids, reference_states
+from pairlens.reference import reference_ids, reference_key, reference_states
 from pairlens.routes import Route, routed
 from pairlens.shapes import Array, Embeddings, Rows, States
 from pairlens.tails import Tail
+from pairlens.waiting import Pending
 
 ROLES = ("query", "document")
 SPACES = ("unit", "output", "raw")
@@ -45,7 +47,9 @@ class Heads:
     """Texts of one length as they enter layer ℓ.
 
     `x` and `r`: hidden states of the texts and of their references, (texts, tokens, width). `embedding`: the model's
-    plain forward pass, in the space asked for, and `output` as the model gives it, (texts, dim).
+    plain forward pass, in the space asked for, and `output` as the model gives it, (texts, dim). `features`: the
+    model's other inputs, one row a text; `handed`: what its layers hand on besides states. `pending`: which tokens move
+    at all, and the embeddings, on their way to the host; see `Encoder.arrived`.
     """
 
     texts: tuple[Text, ...]
@@ -55,6 +59,9 @@ class Heads:
     r: States
     embedding: Tensor
     output: Tensor
+    features: dict[str, Any]
+    handed: Sequence[Any]
+    pending: Pending
 
 
 class Encoder:
@@ -75,7 +82,7 @@ class Encoder:
         self.device = torch.device(loaded.device) if wanted is None else wanted
         self.dtype = dtype
         self.matmul = matmul
-        self._graphs = Graphs()
+        self._graphs = Graphs(self.device)
         # Asked again every time: the caller may set another truncation, measure, prompt or length on the model.
         self._model = loaded
         self._twin = twin(nn.ModuleList(loaded.children()), dtype=dtype, device=self.device)
@@ -85,6 +92,7 @@ class Encoder:
                 # The papers' own class, where it is installed: its shift is ours to make.
                 module.__class__ = type(module).__mro__[shifting[-1] + 1]
         self._routes: dict[str | None, Route] = {}
+        self._memory = Memory()
         # The tap is state, so one thread at a time may run the twin.
         self._lock = threading.RLock()
 
@@ -93,7 +101,8 @@ class Encoder:
         other = copy.copy(self)
         with self._lock:
             other._twin = untap(twin(self._twin, dtype=self.dtype, device=self.device))
-        other._routes, other._lock, other._graphs = {}, threading.RLock(), Graphs()
+        other._routes, other._lock = {}, threading.RLock()
+        other._graphs, other._memory = Graphs(self.device), Memory()
         return other
 
     # What the model is like.
@@ -185,42 +194,85 @@ class Encoder:
         if layer > 0 and any(hasattr(module, "layer_weights") for module in route.modules):
             raise ModelError("the model pools the states of all its layers, so only layer 0 determines its embedding.")
         count = len(texts)
-        with self._lock, differentiable():
-            features = self._features(texts, torch.arange(count).repeat(2))
-            own = torch.cat([text.features["input_ids"] for text in texts]).cpu()
-            ids = torch.stack([reference_ids(text, reference, route.reader) for text in texts])
-            same = (ids == own).all(-1).to(self.device)
-            features["input_ids"] = torch.cat([features["input_ids"][:count], ids.to(self.device)])
-            tensors = {name: value for name, value in features.items() if isinstance(value, Tensor)}
-            rest = {name: value for name, value in features.items() if name not in tensors}
-
-            def run(*given: Tensor) -> tuple[Tensor, ...]:
-                return self._head(route, {**dict(zip(tensors, given, strict=True)), **rest}, layer, space, count)
-
-            if self._capturable(route):
-                name = (route.role, layer, space, self.truncate_dim, tuple(sorted(map(repr, rest.items()))))
-                both, embedding, output = self._graphs.run(("head", name), run, list(tensors.values()))
-            else:
-                both, embedding, output = run(*tensors.values())
-            if not torch.isfinite(embedding).all():
-                raise self.not_finite()
+        ids = [reference_ids(text, reference, route.reader) for text in texts]
+        keys = [reference_key(text, own, layer) for text, own in zip(texts, ids, strict=True)]
+        own = torch.cat([text.features["input_ids"] for text in texts])
+        # On a CUDA device the fastest attention, which is one kernel instead of eight.
+        with self._lock, differentiable(attention=self.device.type != "cuda"):
+            known = self._remembered(route, dict(zip(keys, zip(texts, ids, strict=True), strict=True)), layer)
+            # References that are not known yet run with the texts, in one batch.
+            fresh = {key: row for row, key in enumerate(keys) if key not in known}
+            features = self._features(texts, torch.tensor([*range(count), *fresh.values()]))
+            new = torch.cat([own, *(ids[row][None] for row in fresh.values())])
+            features["input_ids"] = new.to(self.device)
+            states, embedding, output = self._run_head(route, features, layer, space)
+            places = {key: count + place for place, key in enumerate(fresh)}
+            x, known = states[:count], {**known, **{key: states[place] for key, place in places.items()}}
             # A text that is its own reference goes nowhere, not even by a rounding error.
-            x, r = both[:count], torch.where(same[:, None, None], both[:count], both[count:])
+            same = [torch.equal(*pair) for pair in zip(ids, own, strict=True)]
+            r = torch.stack([x[i] if same[i] else known[key] for i, key in enumerate(keys)])
             r = reference_states(r, texts, reference)
-            return Heads(tuple(texts), layer, space, x, r, embedding[:count], output[:count])
-
-    def _head(
-        self, route: Route, features: dict[str, Any], layer: int, space: str, count: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """States of texts and of their references at a layer, and the texts' embeddings in a space and as put out."""
+            if self.adjusted:
+                shifted = embedding[:count] - embedding[[places[key] for key in keys]]
+                embedding, output = (self._end_shifted(route, shifted, name) for name in (space, "output"))
+            embedding, output = embedding[:count], output[:count]
+            pending = Pending((x != r).any(-1), embedding, output)
+            inputs = {name: value[:count] if isinstance(value, Tensor) else value for name, value in features.items()}
         assert route.tap is not None
-        ran, inputs = route.tap.record(lambda: self._uncovered(route, features))
-        both = ran["token_embeddings"] if layer == route.layers else inputs[layer]
-        if self.adjusted:
-            whole = self._before_ending(route, ran)
-            shifted = whole[:count] - whole[count:]
-            return both, self._end_shifted(route, shifted, space), self._end_shifted(route, shifted, "output")
-        return both, self._finish(route, ran, space), self._finish(route, ran, "output")
+        return Heads(tuple(texts), layer, space, x, r, embedding, output, inputs, route.tap.handed, pending)
+
+    def arrived(self, heads: Heads) -> tuple[Array, Array, Array]:
+        """Which tokens move, (texts, tokens), and the texts' embeddings in the space and as put out, (texts, dim)."""
+        moved, embedding, output = heads.pending.arrays()
+        if not (np.isfinite(embedding).all() and np.isfinite(output).all()):
+            raise self.not_finite()
+        return moved, embedding, output
+
+    def _run_head(self, route: Route, features: dict[str, Any], layer: int, space: str) -> tuple[Tensor, ...]:
+        """States at a layer, (rows, tokens, width), and embeddings in a space and as put out, (rows, dim).
+
+        Those of an adjusted model are both as they are before it subtracts its reference's.
+        """
+        tensors = {name: value for name, value in features.items() if isinstance(value, Tensor)}
+        rest = {name: value for name, value in features.items() if name not in tensors}
+
+        def run(*given: Tensor) -> tuple[Tensor, ...]:
+            assert route.tap is not None
+            own = {**dict(zip(tensors, given, strict=True)), **rest}
+            ran, inputs = route.tap.record(lambda: self._uncovered(route, own))
+            states = ran["token_embeddings"] if layer == route.layers else inputs[layer]
+            if self.adjusted:
+                return (states, *[self._before_ending(route, ran)] * 2)
+            return states, self._finish(route, ran, space), self._finish(route, ran, "output")
+
+        if not self._capturable(route) or not self._graphs.take(features["input_ids"].numel()):
+            return run(*tensors.values())
+        name = (route.role, layer, space, self.truncate_dim, tuple(sorted(map(repr, rest.items()))))
+        return self._graphs.run(("head", name), run, list(tensors.values()))
+
+    def _remembered(
+        self, route: Route, references: Mapping[Hashable, tuple[Text, Tensor]], layer: int
+    ) -> dict[Hashable, Tensor]:
+        """States of references at a layer, (tokens, width) each, from before where they are known.
+
+        Those of one length are the same for all texts; each is computed by itself, so that it does not depend on what
+        else there is. Nothing is remembered where it would not pay, or might not hold: on CUDA devices, where a text
+        and its reference in one captured batch take no longer than the text alone and looking at the weights would; of
+        adjusted models, whose references' embeddings change too; of models with hooks, which may do anything.
+        """
+        if self.device.type == "cuda" or self.adjusted or route.hooked:
+            return {}
+        self._memory.check(self._twin)
+
+        def compute(key: Hashable) -> dict[Hashable, Tensor]:
+            text, ids = references[key]
+            features = {
+                **self._features([text], torch.zeros(1, dtype=torch.long)),
+                "input_ids": ids[None].to(self.device),
+            }
+            return {(route.role, key): self._run_head(route, features, layer, "raw")[0][0]}
+
+        return {key: self._memory.look_up((route.role, key), lambda key=key: compute(key)) for key in references}
 
     # Deletion.
 
@@ -296,18 +348,18 @@ class Encoder:
     def tail(self, heads: Heads) -> Tail:
         """The rest of the encoder, as a function of the hidden states that enter layer ℓ."""
         route = self.route(heads.texts[0].role)
-        every = self._features(heads.texts, torch.arange(len(heads.texts)))
 
         def embed(states: Tensor, features: dict[str, Any]) -> Tensor:
             if heads.layer == route.layers:
                 ran = {**features, "token_embeddings": states}
             else:
                 assert route.tap is not None
-                ran = route.tap.enter(heads.layer, states, lambda: self._uncovered(route, features))
+                ran = route.tap.enter(heads.layer, states, heads.handed, lambda: self._uncovered(route, features))
             return self._finish(route, ran, heads.space)
 
         graphs = self._graphs if self._capturable(route) else None
-        return Tail(embed, every, (route.role, heads.layer, heads.space, self.truncate_dim), self.matmul, graphs)
+        name = (route.role, heads.layer, heads.space, self.truncate_dim)
+        return Tail(embed, heads.features, name, self.matmul, graphs)
 
     def takes_duals(self, role: str | None = None) -> bool:
         """Whether tails can be run on `Dual` states: tried out, once, against PyTorch's own forward mode."""
@@ -330,13 +382,13 @@ class Encoder:
 
     def budget(self, tokens: int, role: str | None = None) -> int:
         """Bytes that the intermediate results of one chunk may take: less where somebody watches."""
-        budget = self._memory
+        budget = self._room
         if not progress.watched():
             return budget
         return min(budget, self.cost(tokens, role) * max(2, self._stride(self.route(role)) // tokens))
 
     @functools.cached_property
-    def _memory(self) -> int:
+    def _room(self) -> int:
         """Bytes that one chunk may take: on a device a quarter of what is free, on a processor what its caches like."""
         return torch.cuda.mem_get_info(self.device)[0] // 4 if self.device.type == "cuda" else BUDGET
 
@@ -401,7 +453,7 @@ class Encoder:
                 modules += list(module.body)  # pyright: ignore[reportArgumentType]
             else:
                 modules += list(routed(module, role)) if hasattr(module, "sub_modules") else [module]
-        reader = Reader(modules[0], role, self.device, adjusted)
+        reader = Reader(modules[0], role, adjusted)
         route = Route(modules, role, reader)
         if route.static:
             return route
@@ -431,7 +483,7 @@ class Encoder:
             return self._finish(route, {"sentence_embedding": torch.stack(means)}, space)
         inputs = [self._kept(text.features, keep) for text, keep in zip(texts, keeps, strict=True)]
         features = {
-            name: torch.cat([own[name] for own in inputs]) if isinstance(value, Tensor) else value
+            name: torch.cat([own[name] for own in inputs]).to(self.device) if isinstance(value, Tensor) else value
             for name, value in inputs[0].items()
         }
         ran = route.run(dict(features), 0, 1)
@@ -447,7 +499,7 @@ class Encoder:
         """A text's features with only the tokens that stay."""
         columns = torch.as_tensor(np.flatnonzero(keep))
         return {
-            name: value[:, columns.to(value.device)].to(self.device)
+            name: value[:, columns]
             if isinstance(value, Tensor) and value.ndim == 2 and value.shape[1] == len(keep)
             else value
             for name, value in features.items()
@@ -456,10 +508,10 @@ class Encoder:
     def _features(self, texts: Sequence[Text], rows: Tensor) -> dict[str, Any]:
         """The model's input for a batch in which row i is text `rows[i]`."""
         features: dict[str, Any] = {}
-        rows = rows.to(self.device)
         for name, first in texts[0].features.items():
             if isinstance(first, Tensor):
-                features[name] = torch.cat([text.features[name] for text in texts]).to(self.device)[rows]
+                every = torch.cat([text.features[name] for text in texts])
+                features[name] = every.to(rows.device)[rows].to(self.device)
             else:
                 features[name] = first
         return features

@@ -16,65 +16,69 @@ from torch import Tensor
 
 KEPT = 64
 """Graphs that are kept; the one not used for longest goes first."""
+SMALL = 2**16
+"""Tokens, those of all tangents counted, up to which a device waits for launches rather than for its products."""
 Function = Callable[..., tuple[Tensor, ...]]
 
 
 class Graphs:
-    """The captured computations of one encoder."""
+    """The captured computations of one encoder.
 
-    def __init__(self) -> None:
-        self._kept: OrderedDict[Hashable, _Graph | None] = OrderedDict()
+    Args:
+        device: the CUDA device they run on.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        # Seen once: None. What cannot be captured: False.
+        self._kept: OrderedDict[Hashable, _Captured | bool | None] = OrderedDict()
         self._pool: Any = None
         self.enabled = True
 
-    def run(
-        self, name: Hashable, function: Function, inputs: Sequence[Tensor], size: int | None = None
-    ) -> tuple[Tensor, ...]:
-        """`function(*inputs)`, by way of a graph where the inputs are on a CUDA device.
+    def take(self, tokens: int) -> bool:
+        """Whether work on so many tokens, those of all tangents counted, had better be captured."""
+        return self.enabled and tokens <= SMALL
+
+    def run(self, name: Hashable, function: Function, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """`function(*inputs)`, by way of a graph from the second time on.
 
         Args:
             name: with the inputs' shapes, says what is computed: all else that the function depends on.
-            function: from tensors to tensors, always the same operations for the same shapes.
-            inputs: its arguments.
-            size: how many rows the graph is to have, each by itself; the inputs may have fewer. None: as many as they.
+            function: from tensors on the device to tensors, always the same operations for the same shapes.
+            inputs: its arguments, on the device or on the host.
         """
-        if not self.enabled or not inputs[0].is_cuda:
-            return function(*inputs)
-        size = size or len(inputs[0])
-        key = (name, size, tuple((tuple(x.shape[1:]), x.dtype) for x in inputs))
-        if key not in self._kept:
-            self._kept[key] = None
-            return function(*inputs)
-        graph = self._kept[key]
-        if graph is None:
-            graph = self._kept[key] = self._capture(function, inputs, size)
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+        key = (name, tuple((x.shape, x.dtype) for x in inputs))
+        known, graph = key in self._kept, self._kept.get(key)
+        if graph is None and known and self.enabled:
+            graph = self._capture(function, [x.to(self._device) for x in inputs])
+        self._kept[key] = graph
         self._kept.move_to_end(key)
-        return graph(*inputs)
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        if isinstance(graph, _Captured) and self.enabled:
+            return graph(*inputs)
+        return function(*[x.to(self._device) for x in inputs])
 
-    def _capture(self, function: Function, inputs: Sequence[Tensor], size: int) -> _Graph:
+    def _capture(self, function: Function, inputs: Sequence[Tensor]) -> _Captured | bool:
         expected = function(*inputs)
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         try:
-            graph = _Captured(function, inputs, size, self._pool)
+            graph = _Captured(function, inputs, self._pool)
             found = graph(*inputs)
         except RuntimeError:
             # A model that asks the device for a number on its way, say to see whether a mask is needed.
             torch.cuda.synchronize()
-            return function
+            return False
         close = all(torch.allclose(a, b, rtol=1e-3, atol=1e-5) for a, b in zip(found, expected, strict=True))
-        return graph if close else function
+        return graph if close else False
 
 
 class _Captured:
     """One graph with its own inputs and outputs."""
 
-    def __init__(self, function: Function, inputs: Sequence[Tensor], size: int, pool: Any) -> None:
-        # The last row again and again; later what an earlier run has left there.
-        index = torch.arange(size, device=inputs[0].device).clamp(max=len(inputs[0]) - 1)
-        self.inputs = [x[index] if size > len(x) else x.clone() for x in inputs]
+    def __init__(self, function: Function, inputs: Sequence[Tensor], pool: Any) -> None:
+        self.inputs = [x.clone() for x in inputs]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -85,15 +89,17 @@ class _Captured:
             self.outputs = function(*self.inputs)
 
     def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        count, size = len(inputs[0]), len(self.inputs[0])
+        # Those of one dtype that are on the device already in one launch.
+        moves: dict[Any, tuple[list[Tensor], list[Tensor]]] = {}
         for own, given in zip(self.inputs, inputs, strict=True):
-            own[:count].copy_(given)
+            into, of = moves.setdefault((given.dtype, given.device), ([], []))
+            into.append(own)
+            of.append(given)
+        for into, of in moves.values():
+            torch._foreach_copy_(into, of)  # pyright: ignore[reportPrivateImportUsage]
         self.graph.replay()
         # Other graphs write into the same memory.
-        return tuple(x[: count * len(x) // size].clone() for x in self.outputs)
-
-
-_Graph = Callable[..., tuple[Tensor, ...]]
+        return tuple(x.clone() for x in self.outputs)
 
 
 def padded(count: int) -> int:

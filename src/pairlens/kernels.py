@@ -42,11 +42,14 @@ def normalises(tangent: Tensor) -> bool:
     return triton is not None and tangent.is_cuda and tangent.dtype == torch.float32 and tangent.shape[-1] <= WIDEST
 
 
-def normalise(tangent: Tensor, primal: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None) -> Tensor:
+def normalise(
+    tangent: Tensor, rest: Tensor | None, primal: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None
+) -> Tensor:
     """The tangents of a layer normalisation, (n, groups, …, width).
 
     Args:
         tangent: those of its input, (n, groups, …, width).
+        rest: what is to be added to them before, of the same shape, as a residual is.
         primal: the input, (n, …, width).
         mean: its mean, (n, …, 1).
         rstd: one over its deviation, (n, …, 1).
@@ -55,10 +58,12 @@ def normalise(tangent: Tensor, primal: Tensor, mean: Tensor, rstd: Tensor, weigh
     assert triton is not None
     tangent, primal = tangent.contiguous(), primal.contiguous()
     width, groups = tangent.shape[-1], tangent.shape[1]
+    added = tangent if rest is None else rest.expand_as(tangent).contiguous()
     found = torch.empty_like(tangent)
     inner = primal[0].numel() // width
     _normalise[(tangent.numel() // width,)](
         tangent,
+        added,
         primal,
         mean.contiguous(),
         rstd.contiguous(),
@@ -69,6 +74,7 @@ def normalise(tangent: Tensor, primal: Tensor, mean: Tensor, rstd: Tensor, weigh
         WIDTH=width,
         WIDE=triton.next_power_of_2(width),
         WEIGHED=weight is not None,
+        ADDED=rest is not None,
         num_warps=4 if width > 512 else 2,
     )
     return found
@@ -126,6 +132,7 @@ if triton is not None:
     @triton.jit
     def _normalise(
         tangent,
+        rest,
         primal,
         mean,
         rstd,
@@ -136,6 +143,7 @@ if triton is not None:
         WIDTH: tl.constexpr,
         WIDE: tl.constexpr,
         WEIGHED: tl.constexpr,
+        ADDED: tl.constexpr,
     ):
         row = tl.program_id(0).to(tl.int64)
         own = row // (groups * inner) * inner + row % inner
@@ -143,6 +151,8 @@ if triton is not None:
         inside = columns < WIDTH
         r = tl.load(rstd + own)
         t = tl.load(tangent + row * WIDTH + columns, mask=inside, other=0.0)
+        if ADDED:
+            t += tl.load(rest + row * WIDTH + columns, mask=inside, other=0.0)
         x = tl.load(primal + own * WIDTH + columns, mask=inside, other=0.0)
         hat = tl.where(inside, (x - tl.load(mean + own)) * r, 0.0)
         out = (t - tl.sum(t, axis=0) / WIDTH - hat * (tl.sum(t * hat, axis=0) / WIDTH)) * r

@@ -256,16 +256,25 @@ def mapped_gauss(n: int, chart: SinhMap) -> Table:
     return Table(nodes, table.weights * slope, table.check * slope)
 
 
+@functools.cache
 def _chebyshev(count: int) -> Array:
+    """So many steps of Chebyshev's points on [0, 1], both ends among them."""
     return (1 - np.cos(np.pi * np.arange(count + 1) / count)) / 2
+
+
+@functools.cache
+def _cosines(count: int) -> Array:
+    """The matrix from values at `_chebyshev` points to Chebyshev coefficients, (count + 1, count + 1)."""
+    every = np.cos(np.pi * np.outer(np.arange(count + 1), np.arange(count + 1)) / count)
+    every[:, [0, -1]] /= 2
+    every[[0, -1]] /= 2
+    # The points run against the cosine, which turns the sign of every second coefficient; norms do not see it.
+    return 2 / count * every
 
 
 def _coefficients(values: Array) -> Array:
     """Norms of the Chebyshev coefficients of the interpolant through values at `_chebyshev` points."""
-    even = np.concatenate([values, values[-2:0:-1]])
-    coefficients = np.fft.rfft(even, axis=0).real[: len(values)] / (len(values) - 1)
-    coefficients[[0, -1]] /= 2
-    return np.linalg.norm(coefficients, axis=1)
+    return np.linalg.norm(_cosines(len(values) - 1) @ values, axis=1)
 
 
 def _order(coefficients: Array, tol: float, floor: float) -> int | None:
@@ -279,9 +288,11 @@ def _order(coefficients: Array, tol: float, floor: float) -> int | None:
     # The last coefficient holds all those beyond the sampling too.
     envelope = np.maximum(np.maximum.accumulate(coefficients[:-1][::-1])[::-1], 1e-300)
     half = np.arange(degree // 2, degree)
-    slope, start = np.polyfit(half, np.log(envelope[half]), 1)
+    # The straight line through the logarithms, by least squares.
+    heights, places = np.log(envelope[half]), half - half.mean()
+    slope, middle = float(places @ heights / (places @ places)), float(heights.mean())
     falls = slope < -0.05 and envelope[-1] > floor
-    edge = max(math.exp(start + slope * half[-1]), float(envelope[-1]))
+    edge = max(math.exp(middle + slope * float(places[-1])), float(envelope[-1]))
     for n in range(1, int(REACH * degree) + 1):
         beyond = 2 * n + 1
         if beyond < degree - 1:

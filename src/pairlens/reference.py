@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
@@ -41,7 +41,17 @@ def reference_ids(text: Text, reference: str, reader: Tokenizing) -> Tensor:
 
     The zero reference takes its special rows from the padding one.
     """
-    return replaced(text.features["input_ids"][0].cpu(), torch.tensor(text.kept), reference, reader)
+    return replaced(text.features["input_ids"][0], torch.tensor(text.kept), reference, reader)
+
+
+def reference_key(text: Text, ids: Tensor, layer: int) -> Hashable:
+    """All that the states of a text's reference input at a layer depend on, given its token ids."""
+    rest = [
+        (name, value.numpy().tobytes() if isinstance(value, Tensor) else repr(value))
+        for name, value in text.features.items()
+        if name != "input_ids"
+    ]
+    return layer, ids.numpy().tobytes(), *rest
 
 
 def replaced(ids: Tensor, kept: Tensor, reference: str, reader: Tokenizing) -> Tensor:

@@ -32,6 +32,9 @@ class Route:
         self.layers = 0
         self.positions: Positions | None = None
         self.duals: bool | None = None
+        # Somebody's own code in the model, which may do another thing every time.
+        every = [own for module in self.modules for own in module.modules()]
+        self.hooked = any(own._forward_hooks or own._forward_pre_hooks for own in every)
 
     def run(self, features: dict[str, Any], start: int, stop: int) -> dict[str, Any]:
         """Pass features through modules `start` to `stop`, as SentenceTransformer.forward does."""

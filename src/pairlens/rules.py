@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,7 @@ from torch.func import jvp
 
 from pairlens import kernels
 from pairlens.attention import attention
-from pairlens.dual import RULES, Dual, Groups, Unruled, bare, by_forward_mode, project
+from pairlens.dual import RULES, Dual, Groups, Lazy, Unruled, bare, by_forward_mode, project
 
 
 def push(
@@ -60,7 +61,7 @@ def _linear(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     if not isinstance(x, Dual) or isinstance(weight, Dual) or x.axis == x.ndim - 1:
         return by_forward_mode(func, args, kwargs)
     primal = func(x.primal, *args[1:], **kwargs)
-    if x.axis is None and weight.shape[0] < weight.shape[1]:
+    if x.axis is None and weight.shape[0] <= weight.shape[1]:
         return x.like(primal, Ending(x.now(), weight))
     return x.like(primal, lambda own=x.lazy: project(own(), weight), x.axis)
 
@@ -76,16 +77,16 @@ def _layer_norm(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
         x.primal, given["normalized_shape"], weight, given.get("bias"), given.get("eps", 1e-5)
     )
     if ending is not None and ending.rest is not None and ending.norm is None:
-        return x.like(primal, replace(ending, norm=Norm(x.primal, mean, rstd, weight)))
+        return x.like(primal, replace(ending, norm=Norm(x.primal, mean, rstd, weight), sum=weakref.ref(x.lazy)))
     return x.like(primal, _normalised(x, mean, rstd, weight), x.axis)
 
 
-def _normalised(x: Dual, mean: Tensor, rstd: Tensor, weight: Tensor | None) -> Tensor:
-    """The tangents of a layer normalisation of x."""
+def _normalised(x: Dual, mean: Tensor, rstd: Tensor, weight: Tensor | None, rest: Tensor | None = None) -> Tensor:
+    """The tangents of a layer normalisation of x, to whose tangents `rest` is still to be added."""
     if kernels.normalises(x.tangent):
-        return kernels.normalise(x.tangent, x.primal, mean, rstd, weight)
+        return kernels.normalise(x.tangent, rest, x.primal, mean, rstd, weight)
     # The Jacobian of x -> (x - mean) / deviation is symmetric, so PyTorch's fused backward pass multiplies by it.
-    tangent = x.tangent.contiguous()
+    tangent = (x.tangent if rest is None else x.tangent + rest).contiguous()
     rows = (tangent.shape[0], tangent.shape[1], *mean.shape[1:])
     tangent = torch.ops.aten.native_layer_norm_backward(
         tangent,
@@ -243,15 +244,19 @@ class Ending:
     rest: Dual | None = None
     norm: Norm | None = None
     scale: Tensor | None = None
+    sum: weakref.ref[Lazy] | None = None
+    """What was normalised: gone, unless somebody else wants it too."""
 
     def __call__(self) -> Tensor:
         """The tangents themselves, (n, groups, tokens, width)."""
-        tangent = project(self.inner.tangent, self.matrix)
-        if self.rest is not None:
-            tangent = tangent + self.rest.tangent
+        known = None if self.sum is None else self.sum()
+        tangent = project(self.inner.tangent, self.matrix) if known is None else known()
+        rest = self.rest.tangent if self.rest is not None and known is None else None
         if self.norm is not None:
             norm = self.norm
-            tangent = _normalised(self.inner.like(norm.primal, tangent), norm.mean, norm.rstd, norm.weight)
+            tangent = _normalised(self.inner.like(norm.primal, tangent), norm.mean, norm.rstd, norm.weight, rest)
+        elif rest is not None:
+            tangent = tangent + rest
         return tangent if self.scale is None else tangent * self.scale[:, None]
 
     def pooled(self) -> Tensor:
