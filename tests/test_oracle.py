@@ -13,8 +13,8 @@ import oracles
 import zoo
 from pairlens import GaussLegendre, Lens, Riemann
 from pairlens.architectures import differentiable
-from pairlens.paths import Problems, forward, reverse
 from pairlens.loading import offline_model
+from pairlens.paths import Problems, forward, reverse
 
 A, B = zoo.TEXTS[:2]
 EARLY = (0, 1, zoo.LAYERS - 1)

@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-import copy
 import functools
-import threading
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import jvp
 
 from pairlens import dual, progress
-from pairlens.adjusted.layout import ADJUSTED
 from pairlens.adjusted.memory import Memory
-from pairlens.architectures import differentiable, tap_layers, twin, untap, widths
-from pairlens.errors import InputError, ModelError, NumericalError
+from pairlens.architectures import differentiable
+from pairlens.errors import ModelError
 from pairlens.games import Games, TokenGames
 from pairlens.gating import Gates, Positions, gated, pooling_weights
 from pairlens.graphs import Graphs
-from pairlens.loading import SHIFTING, class_name, fingerprint, load
+from pairlens.model import PROBE, Model
 from pairlens.paths import BUDGET
-from pairlens.reading import Reader, Text
+from pairlens.reading import Text
 from pairlens.reference import reference_ids, reference_key, reference_states
-from pairlens.routes import Route, routed
+from pairlens.routes import Route
 from pairlens.shapes import Array, Embeddings, Rows, States
 from pairlens.tails import Tail
 from pairlens.waiting import Pending
 
-ROLES = ("query", "document")
-SPACES = ("unit", "output", "raw")
-"""Which embedding is meant: of length one, as the model gives it, or as it is before a final normalisation."""
-PROBE = "one two three"
 PASSES = 4096
 """Tokens that plain forward passes take at a time: large enough for the matrix products, small enough for memory."""
 STEP = 2e10
@@ -64,7 +56,7 @@ class Heads:
     pending: Pending
 
 
-class Encoder:
+class Encoder(Model):
     """One model, ready to be entered at any layer. The caller's model is never changed.
 
     Args:
@@ -77,139 +69,37 @@ class Encoder:
     def __init__(
         self, model: Any = None, *, device: Any = None, dtype: torch.dtype = torch.float32, matmul: str = "highest"
     ) -> None:
-        wanted = None if device is None else _check_device(device)
-        loaded, self.name, self.adjusted = load(model, wanted)
-        self.device = torch.device(loaded.device) if wanted is None else wanted
-        self.dtype = dtype
+        super().__init__(model, device=device, dtype=dtype)
         self.matmul = matmul
-        self._graphs = Graphs(self.device)
-        # Asked again every time: the caller may set another truncation, measure, prompt or length on the model.
-        self._model = loaded
-        self._twin = twin(nn.ModuleList(loaded.children()), dtype=dtype, device=self.device)
-        for module in self._twin:
-            shifting = [i for i, cls in enumerate(type(module).__mro__) if SHIFTING in cls.__name__]
-            if shifting:
-                # The papers' own class, where it is installed: its shift is ours to make.
-                module.__class__ = type(module).__mro__[shifting[-1] + 1]
-        self._routes: dict[str | None, Route] = {}
-        self._memory = Memory()
-        # The tap is state, so one thread at a time may run the twin.
-        self._lock = threading.RLock()
+        self._graphs, self._memory = Graphs(self.device), Memory()
 
     def fork(self) -> Encoder:
         """Another encoder on the same weights, for another thread."""
-        other = copy.copy(self)
-        with self._lock:
-            other._twin = untap(twin(self._twin, dtype=self.dtype, device=self.device))
-        other._routes, other._lock = {}, threading.RLock()
+        other: Encoder = super().fork()
         other._graphs, other._memory = Graphs(self.device), Memory()
         return other
 
-    # What the model is like.
-
-    @property
-    def measure(self) -> str:
-        """The model's own similarity measure."""
-        return str(getattr(self._model, "_similarity_fn_name", None) or "cosine")
-
-    @property
-    def precision(self) -> str:
-        """The name of the dtype that is computed in."""
-        return str(self.dtype).removeprefix("torch.")
-
-    @property
-    def truncate_dim(self) -> int | None:
-        """How many dimensions the model keeps, None for all."""
-        return getattr(self._model, "truncate_dim", None)
-
-    @functools.cached_property
-    def fingerprint(self) -> str:
-        """A short name for the weights, from a few numbers of every one."""
-        return fingerprint(self._model)
-
-    def route(self, role: str | None = None) -> Route:
-        """The modules for a role; None is what `SentenceTransformer.encode` does without one."""
-        if role is not None and role not in ROLES:
-            raise InputError(f"a role is 'query', 'document' or None, not {role!r}.")
-        with self._lock:
-            if role not in self._routes:
-                self._routes[role] = self._open(role)
-            return self._routes[role]
-
-    def layers(self, role: str | None = None) -> int:
-        """L, the number of layers; 0 for static embeddings."""
-        return self.route(role).layers
-
-    def layer_index(self, layer: int, role: str | None = None) -> int:
-        """A layer from 0 to L; negative ones count from the end, so -1 is L."""
-        count = self.layers(role)
-        if role is not None and self.route(role).static:
-            return 0  # A router's static side has no layers; the layer is meant for the other side.
-        if not -count - 1 <= layer <= count:
-            raise InputError(
-                f"layer {layer} does not exist: this model has {count} layers, so 0 (the embedding layer's output) "
-                f"to {count} (the last layer's), or -1 to {-count - 1} from the end."
-            )
-        return layer if layer >= 0 else layer + count + 1
-
-    def pooling(self, role: str | None = None) -> str:
-        """The names of the pooling modes, joined by +."""
-        for module in self.route(role).modules:
-            if hasattr(module, "pooling_mode"):
-                mode: Any = module.pooling_mode
-                return mode if isinstance(mode, str) else "+".join(mode)
-            if hasattr(module, "get_pooling_mode_str"):
-                return module.get_pooling_mode_str()  # pyright: ignore[reportCallIssue]
-        return "mean" if self.route(role).static else "none"
-
-    def space(self, role: str | None, wanted: str) -> str:
-        """The name of a space, told apart only where it differs: without Normalize "output" is "raw", and so on."""
-        route = self.route(role)
-        ending = route.ending
-        if self.adjusted or route.static:
-            # The reference's embedding is zero, and zero cannot be normalised.
-            return "raw"
-        if wanted == "output":
-            if not ending:
-                return "raw"
-            if self.truncate_dim is None:
-                return "unit"
-        return wanted
-
     # Head.
-
-    def read(self, text: str, role: str | None = None) -> Text:
-        """A text as the model reads it."""
-        route = self.route(role)
-        with self._lock:
-            for module, own in zip(self._twin, self._model.children(), strict=True):
-                length = getattr(own, "max_seq_length", None)
-                if length is not None and getattr(module, "max_seq_length", None) != length:
-                    module.max_seq_length = length
-            return route.reader.read(text, self._prompt(role))
 
     def heads(self, texts: Sequence[Text], layer: int, reference: str, space: str) -> Heads:
         """Texts of one length and role, up to layer ℓ: each layer runs once per text, and once per reference."""
         route = self.route(texts[0].role)
-        if layer > 0 and any(hasattr(module, "layer_weights") for module in route.modules):
+        if layer > 0 and route.pools_layers:
             raise ModelError("the model pools the states of all its layers, so only layer 0 determines its embedding.")
         count = len(texts)
         ids = [reference_ids(text, reference, route.reader) for text in texts]
         keys = [reference_key(text, own, layer) for text, own in zip(texts, ids, strict=True)]
-        own = torch.cat([text.features["input_ids"] for text in texts])
-        # On a CUDA device the fastest attention, which is one kernel instead of eight.
-        with self._lock, differentiable(attention=self.device.type != "cuda"):
+        with self._lock, torch.inference_mode(False):
             known = self._remembered(route, dict(zip(keys, zip(texts, ids, strict=True), strict=True)), layer)
             # References that are not known yet run with the texts, in one batch.
             fresh = {key: row for row, key in enumerate(keys) if key not in known}
-            features = self._features(texts, torch.tensor([*range(count), *fresh.values()]))
-            new = torch.cat([own, *(ids[row][None] for row in fresh.values())])
-            features["input_ids"] = new.to(self.device)
-            states, embedding, output = self._run_head(route, features, layer, space)
             places = {key: count + place for place, key in enumerate(fresh)}
+            batch = [*texts, *(texts[row].replaced(ids[row]) for row in fresh.values())]
+            features = self._batch(batch)
+            states, embedding, output = self._run_head(route, features, layer, space)
             x, known = states[:count], {**known, **{key: states[place] for key, place in places.items()}}
             # A text that is its own reference goes nowhere, not even by a rounding error.
-            same = [torch.equal(*pair) for pair in zip(ids, own, strict=True)]
+            same = [torch.equal(own[None], text.features["input_ids"]) for own, text in zip(ids, texts, strict=True)]
             r = torch.stack([x[i] if same[i] else known[key] for i, key in enumerate(keys)])
             r = reference_states(r, texts, reference)
             if self.adjusted:
@@ -239,11 +129,13 @@ class Encoder:
         def run(*given: Tensor) -> tuple[Tensor, ...]:
             assert route.tap is not None
             own = {**dict(zip(tensors, given, strict=True)), **rest}
-            ran, inputs = route.tap.record(lambda: self._uncovered(route, own))
-            states = ran["token_embeddings"] if layer == route.layers else inputs[layer]
-            if self.adjusted:
-                return (states, *[self._before_ending(route, ran)] * 2)
-            return states, self._finish(route, ran, space), self._finish(route, ran, "output")
+            # On a CUDA device the fastest attention, which is one kernel instead of eight.
+            with differentiable(attention=self.device.type != "cuda"):
+                ran, inputs = route.tap.record(lambda: self._uncovered(route, own))
+                states = ran["token_embeddings"] if layer == route.layers else inputs[layer]
+                if self.adjusted:
+                    return (states, *[self._before_ending(route, ran)] * 2)
+                return states, self._finish(route, ran, space), self._finish(route, ran, "output")
 
         if not self._capturable(route) or not self._graphs.take(features["input_ids"].numel()):
             return run(*tensors.values())
@@ -266,11 +158,7 @@ class Encoder:
 
         def compute(key: Hashable) -> dict[Hashable, Tensor]:
             text, ids = references[key]
-            features = {
-                **self._features([text], torch.zeros(1, dtype=torch.long)),
-                "input_ids": ids[None].to(self.device),
-            }
-            return {(route.role, key): self._run_head(route, features, layer, "raw")[0][0]}
+            return {(route.role, key): self._run_head(route, self._batch([text.replaced(ids)]), layer, "raw")[0][0]}
 
         return {key: self._memory.look_up((route.role, key), lambda key=key: compute(key)) for key in references}
 
@@ -371,12 +259,12 @@ class Encoder:
 
     def cost(self, tokens: int, role: str | None = None, *, scores: bool = True) -> int:
         """Bytes that a forward pass over one text keeps alive at a time, roughly; without its attention `scores`."""
-        inner, heads = widths(self.route(role).modules[0])
+        inner, heads = self.route(role).widths
         return tokens * max(inner, heads * tokens if scores else 0) * 4 * torch.finfo(self.dtype).bits // 8
 
     def effort(self, role: str | None = None) -> float:
         """Operations that a forward pass takes for one token, roughly."""
-        inner, _ = widths(self.route(role).modules[0])
+        inner, _ = self.route(role).widths
         # A layer multiplies each token by 12 square matrices of the hidden width, which is a quarter of the inner one.
         return 1.5 * inner**2 * max(1, self.layers(role))
 
@@ -391,10 +279,6 @@ class Encoder:
     def _room(self) -> int:
         """Bytes that one chunk may take: on a device a quarter of what is free, on a processor what its caches like."""
         return torch.cuda.mem_get_info(self.device)[0] // 4 if self.device.type == "cuda" else BUDGET
-
-    def running(self) -> threading.RLock:
-        """A lock to hold while the tail is in use."""
-        return self._lock
 
     # Inside.
 
@@ -436,41 +320,6 @@ class Encoder:
         bare = {name: value for name, value in features.items() if name != "attention_mask"}
         return {**route.run(bare, 0, 1), "attention_mask": features["attention_mask"]}
 
-    def _prompt(self, role: str | None) -> str:
-        names = {"query": ("query",), "document": ("document", "passage", "corpus")}.get(role or "", ())
-        prompts: dict[str, str] = getattr(self._model, "prompts", None) or {}
-        for name in (*names, getattr(self._model, "default_prompt_name", None)):
-            if name is not None and name in prompts:
-                return prompts[name] or ""
-        return ""
-
-    def _open(self, role: str | None) -> Route:
-        modules: list[nn.Module] = []
-        adjusted = None
-        for module in self._twin:
-            if class_name(module) == ADJUSTED:
-                adjusted = module
-                modules += list(module.body)  # pyright: ignore[reportArgumentType]
-            else:
-                modules += list(routed(module, role)) if hasattr(module, "sub_modules") else [module]
-        reader = Reader(modules[0], role, adjusted)
-        route = Route(modules, role, reader)
-        if route.static:
-            return route
-        if not hasattr(modules[0], "auto_model"):
-            raise ModelError(
-                f"the model begins with {type(modules[0]).__name__}; pairlens explains transformers and static "
-                "embeddings."
-            )
-        shared = next((r for r in self._routes.values() if r.tap is not None and r.modules[0] is modules[0]), None)
-        if shared is not None:
-            route.tap, route.layers = shared.tap, shared.layers
-            return route
-        with differentiable():
-            features = self._features([reader.read(PROBE, "")], torch.zeros(1, dtype=torch.long))
-            route.tap, route.layers = tap_layers(modules[0], lambda: route.run(features, 0, 1))
-        return route
-
     def _encode(self, route: Route, texts: Sequence[Text], keeps: Sequence[Array], space: str) -> Tensor:
         """Texts of one length after deletion, in one batch."""
         if route.static:
@@ -504,52 +353,3 @@ class Encoder:
             else value
             for name, value in features.items()
         }
-
-    def _features(self, texts: Sequence[Text], rows: Tensor) -> dict[str, Any]:
-        """The model's input for a batch in which row i is text `rows[i]`."""
-        features: dict[str, Any] = {}
-        for name, first in texts[0].features.items():
-            if isinstance(first, Tensor):
-                every = torch.cat([text.features[name] for text in texts])
-                features[name] = every.to(rows.device)[rows].to(self.device)
-            else:
-                features[name] = first
-        return features
-
-    def _finish(self, route: Route, ran: dict[str, Any], space: str) -> Tensor:
-        """From the transformer's output to the embedding in a space."""
-        stop = len(route.modules) - (route.ending if space == "raw" else 0)
-        embedding = route.run(dict(ran), 1, stop)["sentence_embedding"]
-        if self.truncate_dim is not None:
-            embedding = embedding[..., : self.truncate_dim]
-        return F.normalize(embedding, dim=-1) if space == "unit" else embedding
-
-    def _before_ending(self, route: Route, ran: dict[str, Any]) -> Tensor:
-        """From the transformer's output to the whole embedding before a final Normalize."""
-        return route.run(dict(ran), 1, len(route.modules) - route.ending)["sentence_embedding"]
-
-    def _end_shifted(self, route: Route, shifted: Tensor, space: str) -> Tensor:
-        """What an adjusted model makes of its shifted embedding, in a space."""
-        if space == "output" and route.ending:
-            shifted = F.normalize(shifted, dim=-1)
-        return shifted if self.truncate_dim is None else shifted[..., : self.truncate_dim]
-
-    def not_finite(self) -> NumericalError:
-        """The error for an embedding that is not a number, with the weights to blame."""
-        bad = [name for name, p in self._twin.named_parameters() if not torch.isfinite(p).all()]
-        where = f"these weights: {', '.join(bad[:3])}{' …' if len(bad) > 3 else ''}" if bad else "the forward pass"
-        return NumericalError(f"the model's embedding is not a number, from {where}. Load the model anew.")
-
-
-def _check_device(device: Any) -> torch.device:
-    """A torch device that this machine has."""
-    try:
-        found = torch.device(device)
-        torch.empty(0, device=found)
-    except (RuntimeError, AssertionError, TypeError) as error:
-        names = [name for name in ("cuda", "mps") if getattr(torch, name, None) and getattr(torch, name).is_available()]
-        here = ", ".join(["cpu", *names])
-        raise InputError(
-            f"device {device!r} cannot be used on this machine, which has {here}: {str(error).splitlines()[0]}"
-        ) from error
-    return found

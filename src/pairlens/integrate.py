@@ -20,10 +20,12 @@ from torch import Tensor
 from pairlens import progress
 from pairlens.errors import InputError, NotConverged, NumericalError
 from pairlens.paths import Answers, Problems, slopes, sums, values
-from pairlens.quadrature import Adaptive, Ask, Plan, Rule, Table, first_points, plan
+from pairlens.quadrature import SAMPLES, Adaptive, Ask, Plan, Rule, Table, first_points, plan
 from pairlens.shapes import Array, Values
 from pairlens.waiting import Steps, finish
 
+AHEAD = 32
+"""The sampling of e that is asked for at once where a device waits for questions rather than for answers."""
 LOOK = 0.02
 """How much of the work the first look along the paths is, roughly."""
 
@@ -90,7 +92,8 @@ def integrating(problems: Problems, rule: Rule, looked: Answers) -> Steps[list[I
         )
         for i, (start, stop) in enumerate(ends)
     ]
-    plans: dict[int, Plan] = {i: plan(rule, problems.noise, seen[i], problems.limit) for i in moving}
+    ahead = AHEAD if problems.waits(AHEAD) else SAMPLES[0]
+    plans: dict[int, Plan] = {i: plan(rule, problems.noise, seen[i], problems.limit, ahead) for i in moving}
     questions: dict[int, Ask | Table] = {i: next(plans[i]) for i in moving}
     while questions:
         # How many rounds there will be, nobody knows; those of tables alone are most of the work.

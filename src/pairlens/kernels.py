@@ -28,18 +28,23 @@ except ImportError:
     triton = None
 
 
+EXACTLY = "ieee"
+"""How attention's products are taken, always in full: it is memory that they wait for, and TF32, which cuts digits off,
+cost MiniLM's layer 0 a gap of 1e-3."""
+enabled = triton is not None
+"""Whether they are used where they can be."""
 WIDEST = 8192
 """Numbers of a token's state that fit into one program."""
 
 
 def mixes(share: Tensor) -> bool:
     """Whether attention with shares (n, heads, tokens, tokens) can be done here."""
-    return triton is not None and share.is_cuda and share.dtype == torch.float32 and share.shape[-1] <= LONGEST
+    return enabled and share.is_cuda and share.dtype == torch.float32 and share.shape[-1] <= LONGEST
 
 
 def normalises(tangent: Tensor) -> bool:
     """Whether a normalisation of tangents (…, width) can be done here."""
-    return triton is not None and tangent.is_cuda and tangent.dtype == torch.float32 and tangent.shape[-1] <= WIDEST
+    return enabled and tangent.is_cuda and tangent.dtype == torch.float32 and tangent.shape[-1] <= WIDEST
 
 
 def normalise(
@@ -86,6 +91,7 @@ def mix(
     states: Sequence[Tensor],
     tangents: Sequence[Tensor],
     scale: float,
+    labels: Tensor | None = None,
 ) -> Tensor:
     """The tangents of attention's output, (n, groups, heads, tokens, size).
 
@@ -95,6 +101,7 @@ def mix(
         states: queries, keys and values, each (n, heads, tokens, size).
         tangents: theirs, each (n, groups, heads, tokens, size).
         scale: what the scores are multiplied by.
+        labels: where tangents are local, every token's group, (n, tokens): each group's are zero elsewhere.
     """
     assert triton is not None
     n, groups, heads, tokens, size = tangents[0].shape
@@ -109,6 +116,7 @@ def mix(
         *own,
         *moved,
         found,
+        found if labels is None else labels.contiguous(),
         *[stride for x in (*moved, found) for stride in x.stride()[:4]],
         heads,
         groups,
@@ -117,6 +125,8 @@ def mix(
         SIZE=size,
         TOKENS=max(16, triton.next_power_of_2(tokens)),
         WIDE=max(16, triton.next_power_of_2(size)),
+        LOCAL=labels is not None,
+        EXACTLY=EXACTLY,
         num_warps=4 if tokens > 16 else 2,
     )
     return found
@@ -171,6 +181,7 @@ if triton is not None:
         moved_key,
         moved_value,
         found,
+        labels,
         q_n,
         q_g,
         q_h,
@@ -194,6 +205,8 @@ if triton is not None:
         SIZE: tl.constexpr,
         TOKENS: tl.constexpr,
         WIDE: tl.constexpr,
+        LOCAL: tl.constexpr,
+        EXACTLY: tl.constexpr,
     ):
         # Groups run fastest, so that programs side by side share the primals in the cache.
         program = tl.program_id(0).to(tl.int64)
@@ -213,14 +226,17 @@ if triton is not None:
         dq = _tangent(moved_query, q_n, q_g, q_h, q_t, n, g, h, rows, columns, inside) * scale
         dk = _tangent(moved_key, k_n, k_g, k_h, k_t, n, g, h, rows, columns, inside)
         dv = _tangent(moved_value, v_n, v_g, v_h, v_t, n, g, h, rows, columns, inside)
-        # Always in full: it is memory that this waits for, and TF32 here, which cuts digits off, cost MiniLM's layer 0
-        # a gap of 1e-3.
-        moved = tl.dot(dq, tl.trans(k), input_precision="ieee")
-        moved = tl.dot(q, tl.trans(dk), moved, input_precision="ieee")
+        if LOCAL:
+            own = tl.load(labels + n * tokens + rows, mask=rows < tokens, other=-1) == g
+            dq = tl.where(own[:, None], dq, 0.0)
+            dk = tl.where(own[:, None], dk, 0.0)
+            dv = tl.where(own[:, None], dv, 0.0)
+        moved = tl.dot(dq, tl.trans(k), input_precision=EXACTLY)
+        moved = tl.dot(q, tl.trans(dk), moved, input_precision=EXACTLY)
         moved = moved * p
         rest = tl.sum(moved, axis=1)
-        out = tl.dot(moved, v, input_precision="ieee")
-        out = tl.dot(p, dv, out, input_precision="ieee")
+        out = tl.dot(moved, v, input_precision=EXACTLY)
+        out = tl.dot(p, dv, out, input_precision=EXACTLY)
         out = out - rest[:, None] * o
         place = n * f_n + g * f_g + h * f_h + rows[:, None] * f_t + columns[None, :]
         tl.store(found + place, out, mask=inside)

@@ -27,6 +27,10 @@ from pairlens.waiting import Pending
 Function = Callable[[Points, Rows], Embeddings]
 """e: points (nodes, *shape), and for every point the problem it belongs to, to embeddings (nodes, dim)."""
 
+EVEN = 32
+"""Points without tangents that a graph has at least, so that most of what a plan wants to see shares one."""
+LIGHT = 2**12
+"""Tokens up to which a pass without tangents is a matter of launches."""
 BUDGET = 384 * 2**20
 """Bytes that the intermediate results of one chunk may take together, unless the caller knows better."""
 
@@ -92,6 +96,12 @@ class Problems:
             yield part, done
             start = part.stop
 
+    def waits(self, points: int) -> bool:
+        """Whether so many values for every problem take a device hardly longer than one."""
+        tail = self.function
+        captured = isinstance(tail, Tail) and tail.graphs is not None and tail.graphs.enabled
+        return captured and len(self.x) * points * self.x.shape[1] <= LIGHT
+
     def run(self, name: str, work: Work, asked: Array, *, capture: bool) -> Tensor:
         """`work` at the points asked for, by way of a captured graph if possible; it may then be at more points.
 
@@ -111,7 +121,7 @@ class Problems:
             return work(self, given[0].long(), given[1], given[2:])
         # One of few sizes: the last point again and again, with factors of zero.
         count = asked.shape[1]
-        wide = np.empty((len(asked), padded(count)))
+        wide = np.empty((len(asked), padded(count, 1 if tangents else EVEN)))
         wide[:, :count], wide[:2, count:], wide[2:, count:] = asked, asked[:2, -1:], 0.0
         marks = () if self.marks is None else (self.marks.labels, self.marks.members, self.marks.valid)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -26,6 +26,10 @@ class Text:
     truncated: bool
     kept: tuple[bool, ...]
     """For every token, whether it also stands in the reference: special tokens and the prompt's."""
+
+    def replaced(self, ids: Tensor) -> Text:
+        """The same to a model, with these token ids, (tokens,)."""
+        return replace(self, features={**self.features, "input_ids": ids[None]})
 
 
 def check_text(text: object) -> None:

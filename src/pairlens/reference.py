@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -41,7 +42,8 @@ def reference_ids(text: Text, reference: str, reader: Tokenizing) -> Tensor:
 
     The zero reference takes its special rows from the padding one.
     """
-    return replaced(text.features["input_ids"][0], torch.tensor(text.kept), reference, reader)
+    ids = text.features["input_ids"][0].numpy()
+    return torch.from_numpy(np.where(text.kept, ids, reference_token(reference, reader)[0]))
 
 
 def reference_key(text: Text, ids: Tensor, layer: int) -> Hashable:

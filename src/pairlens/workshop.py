@@ -156,7 +156,8 @@ class Workshop:
         if isinstance(method, IntegratedJacobian) and isinstance(encoder, Encoder):
             found = yield from method.decomposing(encoder, texts, labels, counts, **options)
         else:
-            found = method.decompose(encoder, texts, labels, counts, **options)
+            own: Any = encoder
+            found = method.decompose(own, texts, labels, counts, **options)
         contributions = []
         for job, text, (units, _), (integral, output) in zip(jobs, texts, grouped, found, strict=True):
             own = {**settings, "level": plain_level(job.level), "nodes": integral.nodes}

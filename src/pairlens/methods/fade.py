@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from pairlens.architectures import differentiable
-from pairlens.encoder import PROBE, Encoder
+from pairlens.encoder import Encoder
 from pairlens.errors import InputError, ModelError, NotConverged, choose, whole
 from pairlens.gating import OTHERS, POWERS, Gates, Positions, check_pooling, find_positions
 from pairlens.integrate import Integral, integrate, spread
+from pairlens.model import PROBE
 from pairlens.paths import Problems
 from pairlens.quadrature import Rule
 from pairlens.reading import Text

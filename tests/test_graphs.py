@@ -1,0 +1,112 @@
+"""Computations that are captured and played again: the same numbers, whatever was there before.
+
+A processor has no graphs to capture. What is put in their place runs the captured function on the graph's own inputs,
+which is what a replay does on a device; all else, from the inputs' copies to the padding, is the real thing.
+`benchmarks/gpu.py` compares the real graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import zoo
+from pairlens import Adaptive, GaussLegendre, Lens, graphs
+from pairlens.encoder import Encoder
+from pairlens.workshop import Workshop
+
+PAIRS = [
+    ("A man is here.", "The coffee is bad."),
+    ("The tea is bad.", "The tea was cold."),
+    ("The coffee was hot.", "Coffee is not bad."),
+    ("The food is good.", "The tea was hot."),
+]
+"""Texts of one length, to BERT's tokenizer."""
+
+
+class Played(graphs._Captured):
+    """Stands in for a captured graph where there is no device."""
+
+    def _capture(self, function: graphs.Function, pool: Any) -> tuple[tuple[torch.Tensor, ...], Callable[[], None]]:
+        outputs = function(*self.inputs)
+
+        def replay() -> None:
+            for own, new in zip(outputs, function(*self.inputs), strict=True):
+                own.copy_(new)
+
+        return outputs, replay
+
+
+@pytest.fixture
+def captured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphs, "_Captured", Played)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+    monkeypatch.setattr(Encoder, "_capturable", lambda self, route: not route.tap.carries)
+
+
+@pytest.mark.parametrize(
+    ("family", "layer", "rule"),
+    [
+        ("bert", 0, Adaptive(1e-3)),
+        ("bert", 1, Adaptive(1e-3)),
+        ("mpnet", zoo.LAYERS, GaussLegendre(3)),
+        ("qwen3", 1, GaussLegendre(3)),
+        ("t5", 1, GaussLegendre(3)),  # whose layers hand on more than states, so that nothing is captured
+    ],
+)
+def test_replays_say_what_the_model_says(captured, family, layer, rule):
+    lens, plain = Lens(zoo.encoder(family), dtype="float64"), Lens(zoo.encoder(family), dtype="float64")
+    encoder: Any = plain._encoder
+    encoder._graphs.enabled = False
+    # Run, captured, played again, and all with other texts each time.
+    for pair in PAIRS:
+        found, expected = (own.explain(*pair, layer=layer, rule=rule) for own in (lens, plain))
+        assert found.settings["nodes"] == expected.settings["nodes"]
+        # Some families compute in float32 here and there, and a padded batch rounds differently.
+        np.testing.assert_allclose(found.matrix, expected.matrix, atol=1e-6 if family == "qwen3" else 1e-11)
+    kept = lens._encoder._graphs._kept.values()  # pyright: ignore[reportAttributeAccessIssue]
+    assert any(isinstance(graph, Played) for graph in kept) is (family != "t5")
+
+
+def test_two_lengths_at_a_time(captured, monkeypatch):
+    lens = Lens(zoo.encoder("t5"), dtype="float64")
+    pair = zoo.TEXTS[0], zoo.TEXTS[3]
+    expected = lens.explain(*pair, layer=1, rule=GaussLegendre(2))
+    assert len(expected.tokens_a) != len(expected.tokens_b)
+    monkeypatch.setattr(Workshop, "_beside", lambda self: 2)
+    np.testing.assert_array_equal(lens.explain(*pair, layer=1, rule=GaussLegendre(2)).matrix, expected.matrix)
+    with pytest.raises(ValueError, match="layer 9 does not exist"):
+        lens.explain(*pair, layer=9)
+    np.testing.assert_array_equal(lens.explain(*pair, layer=1, rule=GaussLegendre(2)).matrix, expected.matrix)
+
+
+def test_few_graphs_are_kept(captured, monkeypatch):
+    monkeypatch.setattr(graphs, "KEPT", 2)
+    kept = graphs.Graphs(torch.device("cpu"))
+    for size in (1, 2, 3, 1, 1, 1):
+        (found,) = kept.run("double", lambda x: (2 * x,), [torch.arange(float(size))])
+        assert found.tolist() == [2 * i for i in range(size)]
+    assert len(kept._kept) == 2
+
+
+def test_what_cannot_be_captured_runs_as_it_is(captured, monkeypatch):
+    def refuse(*_: Any) -> None:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(Played, "_capture", refuse)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    kept = graphs.Graphs(torch.device("cpu"))
+    for value in (1.0, 2.0, 3.0):
+        # Each time another function by the same name: none is held on to.
+        assert kept.run("add", lambda x, value=value: (x + value,), [torch.zeros(1)])[0].item() == value
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 6, 7, 9, 17, 22, 100])
+def test_sizes_are_few_and_large_enough(count):
+    assert count <= graphs.padded(count) < 1.5 * count + 1
+    assert graphs.padded(count, 32) >= 32
+    assert len({graphs.padded(i) for i in range(1, 1025)}) < 40
