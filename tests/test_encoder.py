@@ -197,13 +197,13 @@ def test_one_layer_that_is_called_again_and_again():
 def heads_of(lens: Lens, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many inputs run through the model from its first layer on, from now on: texts and references."""
     encoder: Any = lens._encoder
-    runs, plain = [], encoder._run_head
+    runs, plain = [], encoder._record
 
-    def noted(route: Any, features: dict[str, Any], *rest: Any) -> Any:
+    def noted(route: Any, features: dict[str, Any], layer: int) -> Any:
         runs.append(len(features["input_ids"]))
-        return plain(route, features, *rest)
+        return plain(route, features, layer)
 
-    monkeypatch.setattr(encoder, "_run_head", noted)
+    monkeypatch.setattr(encoder, "_record", noted)
     return runs
 
 

@@ -31,14 +31,16 @@ PAIRS = [
 class Played(graphs._Captured):
     """Stands in for a captured graph where there is no device."""
 
-    def _capture(self, function: graphs.Function, pool: Any) -> tuple[tuple[torch.Tensor, ...], Callable[[], None]]:
-        outputs = function(*self.inputs)
+    def _capture(
+        self, whole: Callable[[], tuple[torch.Tensor, ...]], pool: Any
+    ) -> tuple[tuple[torch.Tensor, ...], Callable[[], None], None]:
+        outputs = whole()
 
         def replay() -> None:
-            for own, new in zip(outputs, function(*self.inputs), strict=True):
+            for own, new in zip(outputs, whole(), strict=True):
                 own.copy_(new)
 
-        return outputs, replay
+        return outputs, replay, None
 
 
 @pytest.fixture
@@ -88,8 +90,8 @@ def test_few_graphs_are_kept(captured, monkeypatch):
     monkeypatch.setattr(graphs, "KEPT", 2)
     kept = graphs.Graphs(torch.device("cpu"))
     for size in (1, 2, 3, 1, 1, 1):
-        (found,) = kept.run("double", lambda x: (2 * x,), [torch.arange(float(size))])
-        assert found.tolist() == [2 * i for i in range(size)]
+        _, found = kept.run("double", lambda x: (2 * x,), [torch.arange(float(size))], wanted=1)
+        assert found.arrays()[0].tolist() == [2 * i for i in range(size)]
     assert len(kept._kept) == 2
 
 
@@ -102,7 +104,8 @@ def test_what_cannot_be_captured_runs_as_it_is(captured, monkeypatch):
     kept = graphs.Graphs(torch.device("cpu"))
     for value in (1.0, 2.0, 3.0):
         # Each time another function by the same name: none is held on to.
-        assert kept.run("add", lambda x, value=value: (x + value,), [torch.zeros(1)])[0].item() == value
+        (found,), _ = kept.run("add", lambda x, value=value: (x + value, x), [torch.zeros(1)], wanted=1)
+        assert found.item() == value
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 6, 7, 9, 17, 22, 100])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +23,8 @@ from pairlens.gating import Gates, Positions, gated, pooling_weights
 from pairlens.graphs import Graphs
 from pairlens.model import PROBE, Model
 from pairlens.paths import BUDGET
-from pairlens.reading import Text
-from pairlens.reference import reference_ids, reference_key, reference_states
+from pairlens.reading import Text, batch
+from pairlens.reference import reference_ids, reference_key
 from pairlens.routes import Route
 from pairlens.shapes import Array, Embeddings, Rows, States
 from pairlens.tails import Tail
@@ -38,10 +40,9 @@ STEP = 2e10
 class Heads:
     """Texts of one length as they enter layer ℓ.
 
-    `x` and `r`: hidden states of the texts and of their references, (texts, tokens, width). `embedding`: the model's
-    plain forward pass, in the space asked for, and `output` as the model gives it, (texts, dim). `features`: the
-    model's other inputs, one row a text; `handed`: what its layers hand on besides states. `pending`: which tokens move
-    at all, and the embeddings, on their way to the host; see `Encoder.arrived`.
+    `x` and `r`: hidden states of the texts and of their references, (texts, tokens, width). `features`: the model's
+    inputs on the host, one row a text; `handed`: what its layers hand on besides states. `pending`: which tokens move
+    at all, and the model's plain forward pass, on their way to the host; see `Encoder.arrived`.
     """
 
     texts: tuple[Text, ...]
@@ -49,8 +50,6 @@ class Heads:
     space: str
     x: States
     r: States
-    embedding: Tensor
-    output: Tensor
     features: dict[str, Any]
     handed: Sequence[Any]
     pending: Pending
@@ -72,12 +71,23 @@ class Encoder(Model):
         super().__init__(model, device=device, dtype=dtype)
         self.matmul = matmul
         self._graphs, self._memory = Graphs(self.device), Memory()
+        self._streams: list[torch.cuda.Stream] = []
 
     def fork(self) -> Encoder:
         """Another encoder on the same weights, for another thread."""
         other: Encoder = super().fork()
-        other._graphs, other._memory = Graphs(self.device), Memory()
+        other._graphs, other._memory, other._streams = Graphs(self.device), Memory(), []
         return other
+
+    def lanes(self, count: int) -> list[AbstractContextManager[object]]:
+        """Contexts in which so many works do not stand in one another's way: streams of a CUDA device."""
+        if self.device.type != "cuda":
+            return [contextlib.nullcontext()] * count
+        while len(self._streams) < count:
+            self._streams.append(torch.cuda.Stream(self.device))
+        for stream in self._streams[:count]:
+            stream.wait_stream(torch.cuda.current_stream(self.device))
+        return [torch.cuda.stream(stream) for stream in self._streams[:count]]
 
     # Head.
 
@@ -89,27 +99,20 @@ class Encoder(Model):
         count = len(texts)
         ids = [reference_ids(text, reference, route.reader) for text in texts]
         keys = [reference_key(text, own, layer) for text, own in zip(texts, ids, strict=True)]
-        with self._lock, torch.inference_mode(False):
+        with self._lock, _plainly():
             known = self._remembered(route, dict(zip(keys, zip(texts, ids, strict=True), strict=True)), layer)
-            # References that are not known yet run with the texts, in one batch.
+            # References that are not known yet run with the texts, in one batch; those that are, come behind it.
             fresh = {key: row for row, key in enumerate(keys) if key not in known}
-            places = {key: count + place for place, key in enumerate(fresh)}
-            batch = [*texts, *(texts[row].replaced(ids[row]) for row in fresh.values())]
-            features = self._batch(batch)
-            states, embedding, output = self._run_head(route, features, layer, space)
-            x, known = states[:count], {**known, **{key: states[place] for key, place in places.items()}}
+            rows = {key: row for row, key in enumerate([*fresh, *known], count)}
             # A text that is its own reference goes nowhere, not even by a rounding error.
             same = [torch.equal(own[None], text.features["input_ids"]) for own, text in zip(ids, texts, strict=True)]
-            r = torch.stack([x[i] if same[i] else known[key] for i, key in enumerate(keys)])
-            r = reference_states(r, texts, reference)
-            if self.adjusted:
-                shifted = embedding[:count] - embedding[[places[key] for key in keys]]
-                embedding, output = (self._end_shifted(route, shifted, name) for name in (space, "output"))
-            embedding, output = embedding[:count], output[:count]
-            pending = Pending((x != r).any(-1), embedding, output)
-            inputs = {name: value[:count] if isinstance(value, Tensor) else value for name, value in features.items()}
+            places = torch.tensor([row if same[row] else rows[key] for row, key in enumerate(keys)])
+            features = batch([*texts, *(texts[row].replaced(ids[row]) for row in fresh.values())])
+            kept = torch.tensor([text.kept for text in texts]) if reference == "zero" else None
+            x, r, pending = self._run_head(route, features, layer, space, places, [*known.values()], kept)
+        own = {name: value[:count] if isinstance(value, Tensor) else value for name, value in features.items()}
         assert route.tap is not None
-        return Heads(tuple(texts), layer, space, x, r, embedding, output, inputs, route.tap.handed, pending)
+        return Heads(tuple(texts), layer, space, x, r, own, route.tap.handed, pending)
 
     def arrived(self, heads: Heads) -> tuple[Array, Array, Array]:
         """Which tokens move, (texts, tokens), and the texts' embeddings in the space and as put out, (texts, dim)."""
@@ -118,29 +121,65 @@ class Encoder(Model):
             raise self.not_finite()
         return moved, embedding, output
 
-    def _run_head(self, route: Route, features: dict[str, Any], layer: int, space: str) -> tuple[Tensor, ...]:
-        """States at a layer, (rows, tokens, width), and embeddings in a space and as put out, (rows, dim).
+    def _run_head(
+        self,
+        route: Route,
+        features: dict[str, Any],
+        layer: int,
+        space: str,
+        places: Tensor,
+        known: list[Tensor],
+        kept: Tensor | None,
+    ) -> tuple[States, States, Pending]:
+        """Texts' states at a layer and those of their references; see `Heads` for the rest.
 
-        Those of an adjusted model are both as they are before it subtracts its reference's.
+        Args:
+            route: the modules.
+            features: the model's inputs on the host: the texts', and behind them those of references.
+            layer: the layer.
+            space: the embedding wanted.
+            places: for every text, where its reference's states are: among the rows of features, or behind them.
+            known: states that need not be computed, (tokens, width) each.
+            kept: which tokens of the texts have states in their references that are not zero; None for all.
         """
+        count = len(places)
         tensors = {name: value for name, value in features.items() if isinstance(value, Tensor)}
         rest = {name: value for name, value in features.items() if name not in tensors}
 
-        def run(*given: Tensor) -> tuple[Tensor, ...]:
-            assert route.tap is not None
-            own = {**dict(zip(tensors, given, strict=True)), **rest}
-            # On a CUDA device the fastest attention, which is one kernel instead of eight.
-            with differentiable(attention=self.device.type != "cuda"):
-                ran, inputs = route.tap.record(lambda: self._uncovered(route, own))
-                states = ran["token_embeddings"] if layer == route.layers else inputs[layer]
+        def run(places: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
+            with self._passing():
+                states, ran = self._record(route, {**dict(zip(tensors, given, strict=False)), **rest}, layer)
+                every = torch.cat([states, torch.stack(known)]) if known else states
+                x, r = states[:count], every[places]
+                if kept is not None:
+                    r = torch.where(given[-1][..., None], r, 0)
                 if self.adjusted:
-                    return (states, *[self._before_ending(route, ran)] * 2)
-                return states, self._finish(route, ran, space), self._finish(route, ran, "output")
+                    whole = self._before_ending(route, ran)
+                    shifted = whole[:count] - whole[places]
+                    embedding, output = (self._end_shifted(route, shifted, name) for name in (space, "output"))
+                else:
+                    embedding = self._finish(route, ran, space)[:count]
+                    same = space == self.space(route.role, "output")
+                    output = embedding if same else self._finish(route, ran, "output")[:count]
+                return torch.stack([x, r]), (x != r).any(-1), embedding, output
 
+        inputs = [places, *tensors.values(), *([] if kept is None else [kept])]
         if not self._capturable(route) or not self._graphs.take(features["input_ids"].numel()):
-            return run(*tensors.values())
-        name = (route.role, layer, space, self.truncate_dim, tuple(sorted(map(repr, rest.items()))))
-        return self._graphs.run(("head", name), run, list(tensors.values()))
+            both, *others = run(*[own.to(self.device) for own in inputs])
+            return both[0], both[1], Pending(*others)
+        name = (route.role, layer, space, self.truncate_dim, kept is None, repr(sorted(rest.items())))
+        (both,), pending = self._graphs.run(("head", name), run, inputs, wanted=3)
+        return both[0], both[1], pending
+
+    def _record(self, route: Route, features: dict[str, Any], layer: int) -> tuple[States, dict[str, Any]]:
+        """States at a layer, (rows, tokens, width), and what the transformer puts out."""
+        assert route.tap is not None
+        ran, inputs = route.tap.record(lambda: self._uncovered(route, features))
+        return ran["token_embeddings"] if layer == route.layers else inputs[layer], ran
+
+    def _passing(self) -> AbstractContextManager[None]:
+        """A context for plain passes; on a CUDA device with the fastest attention, one kernel instead of eight."""
+        return differentiable(attention=self.device.type != "cuda")
 
     def _remembered(
         self, route: Route, references: Mapping[Hashable, tuple[Text, Tensor]], layer: int
@@ -158,7 +197,9 @@ class Encoder(Model):
 
         def compute(key: Hashable) -> dict[Hashable, Tensor]:
             text, ids = references[key]
-            return {(route.role, key): self._run_head(route, self._batch([text.replaced(ids)]), layer, "raw")[0][0]}
+            features = self._features([text.replaced(ids)], torch.zeros(1, dtype=torch.long))
+            with self._passing():
+                return {(route.role, key): self._record(route, features, layer)[0][0]}
 
         return {key: self._memory.look_up((route.role, key), lambda key=key: compute(key)) for key in references}
 
@@ -353,3 +394,8 @@ class Encoder(Model):
             else value
             for name, value in features.items()
         }
+
+
+def _plainly() -> AbstractContextManager[object]:
+    """A context in which tensors are made that can be differentiated with later, whatever mode the caller is in."""
+    return torch.inference_mode(False) if torch.is_inference_mode_enabled() else contextlib.nullcontext()

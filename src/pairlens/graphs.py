@@ -14,7 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-KEPT = 64
+from pairlens.waiting import Pending
+
+KEPT = 128
 """Graphs that are kept; the one not used for longest goes first."""
 SMALL = 2**16
 """Tokens, those of all tangents counted, up to which a device waits for launches rather than for its products."""
@@ -32,83 +34,132 @@ class Graphs:
         self._device = device
         # Seen once: None. What cannot be captured: False.
         self._kept: OrderedDict[Hashable, _Captured | bool | None] = OrderedDict()
-        self._pool: Any = None
+        self._pools: dict[int, Any] = {}
         self.enabled = True
 
     def take(self, tokens: int) -> bool:
         """Whether work on so many tokens, those of all tangents counted, had better be captured."""
         return self.enabled and tokens <= SMALL
 
-    def run(self, name: Hashable, function: Function, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """`function(*inputs)`, by way of a graph from the second time on.
+    def run(
+        self, name: Hashable, function: Function, inputs: Sequence[Tensor], wanted: int
+    ) -> tuple[tuple[Tensor, ...], Pending]:
+        """`function(*inputs)`, by way of a graph from the second time on; the last of its results for the host.
 
         Args:
             name: with the inputs' shapes, says what is computed: all else that the function depends on.
             function: from tensors on the device to tensors, always the same operations for the same shapes.
             inputs: its arguments, on the device or on the host.
+            wanted: how many of its results go to the host, at least one; the others stay on the device.
         """
-        key = (name, tuple((x.shape, x.dtype) for x in inputs))
+        # Graphs of one stream are played one after the other and share their memory; those of two may meet.
+        cuda = self._device.type == "cuda"
+        stream = torch.cuda.current_stream(self._device).cuda_stream if cuda else 0
+        key = (name, stream, tuple((x.shape, x.dtype, x.device) for x in inputs))
         known, graph = key in self._kept, self._kept.get(key)
         if graph is None and known and self.enabled:
-            graph = self._capture(function, [x.to(self._device) for x in inputs])
+            graph = self._capture(function, inputs, wanted, stream)
         self._kept[key] = graph
         self._kept.move_to_end(key)
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
         if isinstance(graph, _Captured) and self.enabled:
             return graph(*inputs)
-        return function(*[x.to(self._device) for x in inputs])
+        found = function(*[x.to(self._device) for x in inputs])
+        return found[:-wanted], Pending(*found[-wanted:])
 
-    def _capture(self, function: Function, inputs: Sequence[Tensor]) -> _Captured | bool:
-        expected = function(*inputs)
-        if self._pool is None:
-            self._pool = torch.cuda.graph_pool_handle()
+    def _capture(self, function: Function, inputs: Sequence[Tensor], wanted: int, stream: int) -> _Captured | bool:
+        here = [x.to(self._device) for x in inputs]
+        expected = function(*here)
         try:
-            graph = _Captured(function, inputs, self._pool)
-            found = graph(*inputs)
+            if stream not in self._pools:
+                self._pools[stream] = torch.cuda.graph_pool_handle()
+            graph = _Captured(function, inputs, here, expected[-wanted:], self._pools[stream])
+            graph(*inputs)
         except RuntimeError:
             # A model that asks the device for a number on its way, say to see whether a mask is needed.
             torch.cuda.synchronize()
             return False
-        close = all((a - b).norm() <= 1e-3 * b.norm() for a, b in zip(found, expected, strict=True))
+        pairs = zip(graph.outputs, expected, strict=True)
+        close = all((a.double() - b.double()).norm() <= 1e-3 * b.double().norm() for a, b in pairs)
         return graph if close else False
 
 
 class _Captured:
-    """One graph with its own inputs and outputs."""
+    """One graph with its own inputs and outputs, and its own places on the host.
 
-    def __init__(self, function: Function, inputs: Sequence[Tensor], pool: Any) -> None:
-        self.inputs = [x.clone() for x in inputs]
+    Copies from the host and to it are part of the graph: question and answer are one launch.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        inputs: Sequence[Tensor],
+        here: Sequence[Tensor],
+        results: Sequence[Tensor],
+        pool: Any,
+    ) -> None:
+        self.inputs = [x.clone() for x in here]
         self.given: Sequence[Tensor | None] = [None] * len(inputs)
-        self.outputs, self.replay = self._capture(function, pool)
+        self.staged = [None if x.is_cuda else _on_host(x) for x in inputs]
+        self.fetched = [_on_host(own) for own in results]
+        self.last: Pending | None = None
 
-    def _capture(self, function: Function, pool: Any) -> tuple[tuple[Tensor, ...], Callable[[], None]]:
-        """What the function makes of the graph's own inputs, and how to have it made again in the same place."""
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            function(*self.inputs)
-        torch.cuda.current_stream().wait_stream(side)
+        def whole() -> tuple[Tensor, ...]:
+            for own, host in zip(self.inputs, self.staged, strict=True):
+                if host is not None:
+                    own.copy_(host, non_blocking=True)
+            found = function(*self.inputs)
+            for host, own in zip(self.fetched, found[-len(self.fetched) :], strict=True):
+                host.copy_(own, non_blocking=True)
+            return found
+
+        self.outputs, self.replay, self.arrived = self._capture(whole, pool)
+
+    def _capture(
+        self, whole: Callable[[], tuple[Tensor, ...]], pool: Any
+    ) -> tuple[tuple[Tensor, ...], Callable[[], None], torch.cuda.Event | None]:
+        """What comes of the graph's own inputs, how to have it made again in the same place, and what says it is."""
+        # On the stream it will be played on: matrix products have a workspace for every stream, and two graphs that are
+        # played at a time must not have one. The default stream cannot be captured.
+        stream = torch.cuda.current_stream()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
-            outputs = function(*self.inputs)
-        return outputs, graph.replay
+        with torch.cuda.graph(
+            graph,
+            pool=pool,
+            stream=None if stream == torch.cuda.default_stream() else stream,
+            capture_error_mode="thread_local",
+        ):
+            outputs = whole()
+        return outputs, graph.replay, torch.cuda.Event()
 
-    def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        # What was there the last time is there still. The rest: what is alike and on the device in one launch.
-        moves: dict[Any, tuple[list[Tensor], list[Tensor]]] = {}
-        for own, given, before in zip(self.inputs, inputs, self.given, strict=True):
-            if given is not before:
-                into, of = moves.setdefault((given.dtype, given.device), ([], []))
+    def __call__(self, *inputs: Tensor) -> tuple[tuple[Tensor, ...], Pending]:
+        if self.last is not None:
+            self.last.arrays()  # before its place is written to again
+        # What was there the last time is there still. The rest: what is alike in one launch.
+        moves: dict[torch.dtype, tuple[list[Tensor], list[Tensor]]] = {}
+        for own, host, given, before in zip(self.inputs, self.staged, inputs, self.given, strict=True):
+            if host is not None:
+                host.copy_(given)
+            elif given is not before:
+                into, of = moves.setdefault(given.dtype, ([], []))
                 into.append(own)
                 of.append(given)
         self.given = inputs
         for into, of in moves.values():
-            # From the host too without waiting: what is on the device's list before may take long.
-            torch._foreach_copy_(into, of, non_blocking=True)  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_copy_(into, of)  # pyright: ignore[reportPrivateImportUsage]
         self.replay()
+        if self.arrived is not None:
+            self.arrived.record()
+        self.last = Pending(arriving=(self.fetched, self.arrived))
         # Other graphs write into the same memory.
-        return tuple(x.clone() for x in self.outputs)
+        return tuple(x.clone() for x in self.outputs[: -len(self.fetched)]), self.last
+
+
+def _on_host(tensor: Tensor) -> Tensor:
+    """A copy that a device can read and write by itself."""
+    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=torch.cuda.is_available())
+    return host.copy_(tensor)
 
 
 def padded(count: int, least: int = 1) -> int:

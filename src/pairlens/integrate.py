@@ -24,7 +24,7 @@ from pairlens.quadrature import SAMPLES, Adaptive, Ask, Plan, Rule, Table, first
 from pairlens.shapes import Array, Values
 from pairlens.waiting import Steps, finish
 
-AHEAD = 32
+AHEAD = 16
 """The sampling of e that is asked for at once where a device waits for questions rather than for answers."""
 LOOK = 0.02
 """How much of the work the first look along the paths is, roughly."""
@@ -165,7 +165,7 @@ def _answer(
             nodes = [(i, table.nodes) for i, table in tables]
             pending = sums(problems, nodes, factors, ends[0].shape[1])
         yield
-        every = pending.arrays()[0]
+        every = np.sum([part.arrays()[0] for part in pending], axis=0)
         for i, table in tables:
             integral = _measure(*every[:, i, : problems.groups[i]], *ends[i], nodes=len(table))
             if solved[i].nodes == 0 or integral.gap < solved[i].gap:

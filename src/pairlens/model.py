@@ -16,7 +16,7 @@ from pairlens.adjusted.layout import ADJUSTED
 from pairlens.architectures import differentiable, tap_layers, twin, untap
 from pairlens.errors import InputError, ModelError, NumericalError
 from pairlens.loading import SHIFTING, class_name, fingerprint, load
-from pairlens.reading import Reader, Text
+from pairlens.reading import Reader, Text, batch
 from pairlens.routes import Route, routed
 
 ROLES = ("query", "document")
@@ -192,16 +192,8 @@ class Model:
     def _features(self, texts: Sequence[Text], rows: Tensor) -> dict[str, Any]:
         """The model's input for a batch in which row i is text `rows[i]`."""
         rows = rows.to(self.device)
-        return {n: own[rows] if isinstance(own, Tensor) else own for n, own in self._batch(texts).items()}
-
-    def _batch(self, texts: Sequence[Text]) -> dict[str, Any]:
-        """The model's input for texts of one length."""
-        # Without waiting for what is on a CUDA device's list already.
-        move = functools.partial(Tensor.to, device=self.device, non_blocking=self.device.type == "cuda")
-        return {
-            name: move(torch.cat([text.features[name] for text in texts])) if isinstance(own, Tensor) else own
-            for name, own in texts[0].features.items()
-        }
+        every = batch(texts)
+        return {n: own.to(self.device)[rows] if isinstance(own, Tensor) else own for n, own in every.items()}
 
     def _finish(self, route: Route, ran: dict[str, Any], space: str) -> Tensor:
         """From the transformer's output to the embedding in a space."""
@@ -209,7 +201,9 @@ class Model:
         embedding = route.run(dict(ran), 1, stop)["sentence_embedding"]
         if self.truncate_dim is not None:
             embedding = embedding[..., : self.truncate_dim]
-        return F.normalize(embedding, dim=-1) if space == "unit" else embedding
+        # Behind a Normalize of its own it is of length one already.
+        short = space == "unit" and not (route.ending and self.truncate_dim is None)
+        return F.normalize(embedding, dim=-1) if short else embedding
 
     def _before_ending(self, route: Route, ran: dict[str, Any]) -> Tensor:
         """From the transformer's output to the whole embedding before a final Normalize."""

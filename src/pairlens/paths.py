@@ -27,7 +27,7 @@ from pairlens.waiting import Pending
 Function = Callable[[Points, Rows], Embeddings]
 """e: points (nodes, *shape), and for every point the problem it belongs to, to embeddings (nodes, dim)."""
 
-EVEN = 32
+EVEN = 16
 """Points without tangents that a graph has at least, so that most of what a plan wants to see shares one."""
 LIGHT = 2**12
 """Tokens up to which a pass without tangents is a matter of launches."""
@@ -74,8 +74,8 @@ class Problems:
         return torch.lerp(self.r[rows], self.x[rows], alpha)
 
     def in_chunks(
-        self, count: int, tangents: int, work: Callable[[Problems, slice], Tensor]
-    ) -> Iterator[tuple[slice, Tensor]]:
+        self, count: int, tangents: int, work: Callable[[Problems, slice], Pending]
+    ) -> Iterator[tuple[slice, Pending]]:
         """Do work on slices of `count` points, so that each with its tangents stays within the budget.
 
         Where the memory is less than the budget said, the budget is halved and the work goes on.
@@ -102,7 +102,7 @@ class Problems:
         captured = isinstance(tail, Tail) and tail.graphs is not None and tail.graphs.enabled
         return captured and len(self.x) * points * self.x.shape[1] <= LIGHT
 
-    def run(self, name: str, work: Work, asked: Array, *, capture: bool) -> Tensor:
+    def run(self, name: str, work: Work, asked: Array, *, capture: bool) -> Pending:
         """`work` at the points asked for, by way of a captured graph if possible; it may then be at more points.
 
         Args:
@@ -118,7 +118,7 @@ class Problems:
             # Apple's devices have no float64.
             kind = torch.float32 if self.x.device.type == "mps" else torch.float64
             given = torch.as_tensor(asked, dtype=kind).to(self.x.device)
-            return work(self, given[0].long(), given[1], given[2:])
+            return Pending(work(self, given[0].long(), given[1], given[2:]))
         # One of few sizes: the last point again and again, with factors of zero.
         count = asked.shape[1]
         wide = np.empty((len(asked), padded(count, 1 if tangents else EVEN)))
@@ -136,7 +136,7 @@ class Problems:
             return (work(own, given[0].long(), given[1], given[2:]),)
 
         inputs = [torch.from_numpy(wide), self.x, self.r, *marks, *tail.tensors.values()]
-        return tail.graphs.run((name, tail.name), whole, inputs)[0]
+        return tail.graphs.run((name, tail.name), whole, inputs, wanted=1)[1]
 
 
 Work = Callable[[Problems, Tensor, Tensor, Tensor], Tensor]
@@ -146,12 +146,12 @@ Work = Callable[[Problems, Tensor, Tensor, Tensor], Tensor]
 class Answers:
     """What was asked of many problems in one list, on its way: the chunks, and where each problem's points lie."""
 
-    chunks: Sequence[Pending]
+    chunks: Sequence[tuple[slice, Pending]]
     spans: Sequence[slice]
 
     def arrays(self) -> list[Array]:
         """One (points, dim) array a problem, once they have arrived."""
-        found = np.concatenate([chunk.arrays()[0] for chunk in self.chunks])
+        found = np.concatenate([pending.arrays()[0][: part.stop - part.start] for part, pending in self.chunks])
         return [found[span] for span in self.spans]
 
 
@@ -169,8 +169,8 @@ def slopes(problems: Problems, asked: Sequence[tuple[int, Array]]) -> Answers:
     return _ask(own, asked, 1, "slopes", _slope_by_rules, capture=True)
 
 
-def sums(problems: Problems, asked: Sequence[tuple[int, Array]], factors: Array, dim: int) -> Pending:
-    """Sums of the derivatives for every group, (factors, problems, groups, dim), once they have arrived.
+def sums(problems: Problems, asked: Sequence[tuple[int, Array]], factors: Array, dim: int) -> list[Pending]:
+    """Sums of the derivatives for every group, (factors, problems, groups, dim), in parts that are to be added up.
 
     Args:
         problems: the problems.
@@ -190,18 +190,15 @@ def sums(problems: Problems, asked: Sequence[tuple[int, Array]], factors: Array,
         derivative = push(problems, rows, alphas, groups).to(place).double()  # (nodes, groups, dim)
         own = rows.to(place) == torch.arange(len(problems.x), device=place)[:, None]
         weights = factors.to(place, torch.float64)[:, None] * own
-        found = weights.flatten(0, 1) @ derivative.flatten(1)
+        with differentiable(attention=False):
+            found = weights.flatten(0, 1) @ derivative.flatten(1)
         return found.view(*weights.shape[:2], *derivative.shape[1:])
 
-    def derive(problems: Problems, part: slice) -> Tensor:
+    def derive(problems: Problems, part: slice) -> Pending:
         with progress.share(part.start / count, part.stop / count):
             return problems.run("sums", weigh, given[:, part], capture=capture)
 
-    total = None
-    for _, found in problems.in_chunks(count, min(groups, dim), derive):
-        total = found if total is None else total + found
-    assert total is not None
-    return Pending(total)
+    return [found for _, found in problems.in_chunks(count, min(groups, dim), derive)]
 
 
 def _gather(asked: Sequence[tuple[int, Array]]) -> tuple[Array, list[slice]]:
@@ -220,11 +217,11 @@ def _ask(
     given, spans = _gather(asked)
     steps, chunks = progress.Steps(given.shape[1]), []
 
-    def run(problems: Problems, part: slice) -> Tensor:
-        return problems.run(name, work, given[:, part], capture=capture)[: part.stop - part.start]
+    def run(problems: Problems, part: slice) -> Pending:
+        return problems.run(name, work, given[:, part], capture=capture)
 
     for part, found in problems.in_chunks(given.shape[1], tangents, run):
-        chunks.append(Pending(found))
+        chunks.append((part, found))
         steps.advance(part.stop - part.start)
     return Answers(chunks, spans)
 

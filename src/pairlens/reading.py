@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from pairlens.errors import InputError, ModelError
@@ -30,6 +31,14 @@ class Text:
     def replaced(self, ids: Tensor) -> Text:
         """The same to a model, with these token ids, (tokens,)."""
         return replace(self, features={**self.features, "input_ids": ids[None]})
+
+
+def batch(texts: Sequence[Text]) -> dict[str, Any]:
+    """What the model takes for texts of one length together."""
+    return {
+        name: torch.cat([text.features[name] for text in texts]) if isinstance(own, Tensor) else own
+        for name, own in texts[0].features.items()
+    }
 
 
 def check_text(text: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -67,11 +67,3 @@ def special_ends(tokenizer: Any) -> tuple[int, int]:
     if all(special):
         raise ModelError("the model's tokenizer takes plain words for special tokens; a reference cannot be made.")
     return special.index(0), special[::-1].index(0)
-
-
-def reference_states(states: Tensor, texts: Sequence[Text], reference: str) -> Tensor:
-    """The states the path starts from, given those of the reference input, (texts, tokens, width)."""
-    if reference != "zero":
-        return states
-    kept = torch.tensor([text.kept for text in texts], device=states.device)
-    return torch.where(kept[..., None], states, 0)

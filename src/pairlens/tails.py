@@ -21,7 +21,7 @@ class Tail:
 
     Args:
         embed: from states (n, tokens, width) and the model's other inputs to embeddings (n, dim).
-        features: the model's inputs, one row a text.
+        features: the model's inputs on the host, one row a text.
         name: tells this tail from others of the same encoder.
         precision: how exactly the tangents are multiplied, "highest", "high" or "bf16".
         graphs: captured computations, or None where nothing may be captured.
@@ -45,7 +45,8 @@ class Tail:
 
     def __call__(self, states: Points, rows: Rows) -> Embeddings:
         """Embeddings of states, (n, dim); row i of them belongs to text `rows[i]`."""
-        return self._embed(states, {**{name: value[rows] for name, value in self.tensors.items()}, **self._rest})
+        here = {name: value.to(states.device)[rows] for name, value in self.tensors.items()}
+        return self._embed(states, {**here, **self._rest})
 
     def derivatives(self, points: Points, direction: Points, rows: Rows, groups: dual.Groups) -> Tensor:
         """Derivatives at points in the direction of every group, (n, groups, dim); see `rules.push`."""

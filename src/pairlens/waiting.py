@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+import contextlib
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 import torch
 from torch import Tensor
+from torch.cuda import Event
 
 from pairlens.shapes import Array
 
@@ -16,24 +19,42 @@ Steps = Generator[None, None, T]
 
 
 class Pending:
-    """Tensors that are on their way to the host."""
+    """Tensors that are on their way to the host.
 
-    def __init__(self, *tensors: Tensor) -> None:
+    Args:
+        tensors: the tensors.
+        arriving: where they are going to be on the host, and the event after which they are there, if somebody else has
+            sent them; by default they are sent now.
+    """
+
+    def __init__(self, *tensors: Tensor, arriving: tuple[Sequence[Tensor], Event | None] | None = None) -> None:
+        self._arrays: list[Array] | None = None
+        if arriving is not None:
+            self._found, self._arrived = arriving
+            return
         cuda = tensors[0].is_cuda
         self._found = [tensor.detach().to("cpu", non_blocking=cuda) for tensor in tensors]
-        self._arrived = torch.cuda.Event() if cuda else None
+        self._arrived = Event() if cuda else None
         if self._arrived is not None:
             self._arrived.record()
 
     def arrays(self) -> list[Array]:
         """The numbers, once they have arrived; those with a fraction in float64."""
-        if self._arrived is not None:
-            self._arrived.synchronize()
-        return [(own.double() if own.is_floating_point() else own).numpy() for own in self._found]
+        if self._arrays is None:
+            if self._arrived is not None:
+                self._arrived.synchronize()
+            kinds = (torch.float64 if own.is_floating_point() else own.dtype for own in self._found)
+            self._arrays = [own.to(kind, copy=True).numpy() for own, kind in zip(self._found, kinds, strict=True)]
+            self._found = ()
+        return self._arrays
 
 
-def together(works: Iterable[Steps[T]]) -> list[T]:
+def together(works: Iterable[Steps[T]], places: Sequence[AbstractContextManager[object]] = ()) -> list[T]:
     """The results of several works, each going on while the others wait.
+
+    Args:
+        works: the works.
+        places: contexts to work in, one a work; none by default.
 
     Example:
         >>> def work(name):
@@ -54,7 +75,8 @@ def together(works: Iterable[Steps[T]]) -> list[T]:
         while left:
             for index, work in list(left.items()):
                 try:
-                    next(work)
+                    with places[index] if places else contextlib.nullcontext():
+                        next(work)
                 except StopIteration as end:
                     found[index] = end.value
                     del left[index]

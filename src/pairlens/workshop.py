@@ -94,7 +94,8 @@ class Workshop:
         for some in (parts[i : i + beside] for i in range(0, len(parts), beside)):
             until = reached + sum(len(read[job].tokens) ** 2 for part in some for job in part)
             with progress.share(reached / total, until / total):
-                found = together(self._decompose(part, [read[job] for job in part]) for part in some)
+                works = (self._decompose(part, [read[job] for job in part]) for part in some)
+                found = together(works, self.encoder.lanes(len(some)) if isinstance(self.encoder, Encoder) else ())
             for part, contributions in zip(some, found, strict=True):
                 self._done.update(zip(part, contributions, strict=True))
             reached = until

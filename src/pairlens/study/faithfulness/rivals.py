@@ -78,7 +78,7 @@ class Side:
     @property
     def length(self) -> float:
         """What the tail's embedding is multiplied with to make the vector in the score."""
-        return float(np.linalg.norm(self.vector)) / float(self.heads.embedding[0].norm())
+        return float(np.linalg.norm(self.vector)) / float(np.linalg.norm(self.encoder.arrived(self.heads)[1][0]))
 
 
 def bertscore(lens: Lens, a: str, b: str, measure: str) -> Explanation:
