@@ -55,7 +55,7 @@ class Graphs:
         # Graphs of one stream are played one after the other and share their memory; those of two may meet.
         cuda = self._device.type == "cuda"
         stream = torch.cuda.current_stream(self._device).cuda_stream if cuda else 0
-        key = (name, stream, tuple((x.shape, x.dtype, x.device) for x in inputs))
+        key = (name, stream, tuple((x.shape, x.dtype, x.is_cuda) for x in inputs))
         known, graph = key in self._kept, self._kept.get(key)
         if graph is None and known and self.enabled:
             graph = self._capture(function, inputs, wanted, stream)
@@ -139,9 +139,11 @@ class _Captured:
         # What was there the last time is there still. The rest: what is alike in one launch.
         moves: dict[torch.dtype, tuple[list[Tensor], list[Tensor]]] = {}
         for own, host, given, before in zip(self.inputs, self.staged, inputs, self.given, strict=True):
+            if given is before:
+                continue
             if host is not None:
                 host.copy_(given)
-            elif given is not before:
+            else:
                 into, of = moves.setdefault(given.dtype, ([], []))
                 into.append(own)
                 of.append(given)

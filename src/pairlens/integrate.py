@@ -10,6 +10,7 @@ the primal among them; reverse mode needs one cotangent per output dimension. Wh
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -165,7 +166,7 @@ def _answer(
             nodes = [(i, table.nodes) for i, table in tables]
             pending = sums(problems, nodes, factors, ends[0].shape[1])
         yield
-        every = np.sum([part.arrays()[0] for part in pending], axis=0)
+        every = functools.reduce(np.add, [part.arrays()[0] for part in pending])
         for i, table in tables:
             integral = _measure(*every[:, i, : problems.groups[i]], *ends[i], nodes=len(table))
             if solved[i].nodes == 0 or integral.gap < solved[i].gap:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -207,19 +209,18 @@ def _assemble(
 
 def windows(items: Iterable[Any], size: int, progress: bool, noun: str) -> Iterator[list[Any]]:
     """Items in lists of at most `size`, with a progress bar on a terminal."""
-    from tqdm.auto import tqdm
-
     size = whole("window", size, 1)
     total = len(items) if isinstance(items, Sequence) else None
-    # None: shown only where standard error is a terminal.
-    with tqdm(total=total, unit=f" {noun}", disable=None if progress else True) as bar:
-        window: list[Any] = []
-        for item in items:
-            window.append(item)
-            if len(window) == size:
-                yield window
-                bar.update(len(window))
-                window = []
-        if window:
+    left = iter(items)
+    with _bar(total, noun) if progress else contextlib.nullcontext() as bar:
+        while window := list(itertools.islice(left, size)):
             yield window
-            bar.update(len(window))
+            if bar is not None:
+                bar.update(len(window))
+
+
+def _bar(total: int | None, noun: str) -> Any:
+    from tqdm.auto import tqdm
+
+    # None: shown only where standard error is a terminal.
+    return tqdm(total=total, unit=f" {noun}", disable=None)
