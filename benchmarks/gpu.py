@@ -1,9 +1,9 @@
 """What a CUDA device makes of integrated-jacobian: one pair, a batch, and how far both are from the device's limit.
 
-Three parts, all in one run: single pairs with all-MiniLM-L6-v2, of one length and of two, with and without captured
-graphs; a batch through a model of 12 layers x 768 with random weights, in each precision, with and without kernels of
-our own, beside the rate of matrix products of the same shapes; and the papers' algorithm with 50 steps for the same
-model. Results go to benchmarks/results/gpu.json.
+Three parts, all in one run: single pairs with all-MiniLM-L6-v2, with and without captured graphs; a batch through a
+model of 12 layers x 768 with random weights, in each precision, with and without kernels of our own, beside the rate of
+matrix products of the same shapes; and the papers' algorithm with 50 steps for the same model. Results go to
+benchmarks/results/gpu.json.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def product_rate(rows: int, width: int, inner: int, dtype: torch.dtype, tf32: bo
 
 
 def single_pair(model: Any) -> list[dict[str, Any]]:
-    """Pairs of two lengths and of one, texts to matrix, tokenisation aside."""
+    """Pairs, texts to matrix, tokenisation aside."""
     found = []
     for precision in ("highest", "high"):
         lens = Lens(model, device="cuda", precision=precision)

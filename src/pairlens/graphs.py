@@ -53,9 +53,9 @@ class Graphs:
             wanted: how many of its results go to the host, at least one; the others stay on the device.
         """
         # Graphs of one stream are played one after the other and share their memory; those of two may meet.
-        cuda = self._device.type == "cuda"
-        stream = torch.cuda.current_stream(self._device).cuda_stream if cuda else 0
-        key = (name, stream, tuple((x.shape, x.dtype, x.is_cuda) for x in inputs))
+        stream = torch.cuda.current_stream(self._device) if self._device.type == "cuda" else None
+        lane = 0 if stream is None else stream.cuda_stream
+        key = (name, lane, tuple([x.shape for x in inputs]))
         known, graph = key in self._kept, self._kept.get(key)
         if graph is None and known and self.enabled:
             graph = self._capture(function, inputs, wanted, stream)
@@ -64,18 +64,21 @@ class Graphs:
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
         if isinstance(graph, _Captured) and self.enabled:
-            return graph(*inputs)
+            return graph(inputs, stream)
         found = function(*[x.to(self._device) for x in inputs])
         return found[:-wanted], Pending(*found[-wanted:])
 
-    def _capture(self, function: Function, inputs: Sequence[Tensor], wanted: int, stream: int) -> _Captured | bool:
+    def _capture(
+        self, function: Function, inputs: Sequence[Tensor], wanted: int, stream: torch.cuda.Stream | None
+    ) -> _Captured | bool:
         here = [x.to(self._device) for x in inputs]
         expected = function(*here)
         try:
-            if stream not in self._pools:
-                self._pools[stream] = torch.cuda.graph_pool_handle()
-            graph = _Captured(function, inputs, here, expected[-wanted:], self._pools[stream])
-            graph(*inputs)
+            lane = 0 if stream is None else stream.cuda_stream
+            if lane not in self._pools:
+                self._pools[lane] = torch.cuda.graph_pool_handle()
+            graph = _Captured(function, inputs, here, expected[-wanted:], self._pools[lane])
+            graph(inputs, stream)
         except RuntimeError:
             # A model that asks the device for a number on its way, say to see whether a mask is needed.
             torch.cuda.synchronize()
@@ -103,6 +106,8 @@ class _Captured:
         self.given: Sequence[Tensor | None] = [None] * len(inputs)
         self.staged = [None if x.is_cuda else _on_host(x) for x in inputs]
         self.fetched = [_on_host(own) for own in results]
+        self.sending = [None if host is None else host.numpy() for host in self.staged]
+        self.arriving = [host.numpy() for host in self.fetched]
         self.last: Pending | None = None
 
         def whole() -> tuple[Tensor, ...]:
@@ -133,16 +138,18 @@ class _Captured:
             outputs = whole()
         return outputs, graph.replay, torch.cuda.Event()
 
-    def __call__(self, *inputs: Tensor) -> tuple[tuple[Tensor, ...], Pending]:
+    def __call__(
+        self, inputs: Sequence[Tensor], stream: torch.cuda.Stream | None
+    ) -> tuple[tuple[Tensor, ...], Pending]:
         if self.last is not None:
             self.last.arrays()  # before its place is written to again
         # What was there the last time is there still. The rest: what is alike in one launch.
         moves: dict[torch.dtype, tuple[list[Tensor], list[Tensor]]] = {}
-        for own, host, given, before in zip(self.inputs, self.staged, inputs, self.given, strict=True):
+        for own, host, given, before in zip(self.inputs, self.sending, inputs, self.given, strict=True):
             if given is before:
                 continue
             if host is not None:
-                host.copy_(given)
+                host[...] = given.numpy()
             else:
                 into, of = moves.setdefault(given.dtype, ([], []))
                 into.append(own)
@@ -152,10 +159,10 @@ class _Captured:
             torch._foreach_copy_(into, of)  # pyright: ignore[reportPrivateImportUsage]
         self.replay()
         if self.arrived is not None:
-            self.arrived.record()
-        self.last = Pending(arriving=(self.fetched, self.arrived))
+            self.arrived.record(stream)
+        self.last = Pending(arriving=(self.arriving, self.arrived))
         # Other graphs write into the same memory.
-        return tuple(x.clone() for x in self.outputs[: -len(self.fetched)]), self.last
+        return tuple(x.clone() for x in self.outputs[: -len(self.arriving)]), self.last
 
 
 def _on_host(tensor: Tensor) -> Tensor:

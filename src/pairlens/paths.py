@@ -203,12 +203,12 @@ def sums(problems: Problems, asked: Sequence[tuple[int, Array]], factors: Array,
 
 def _gather(asked: Sequence[tuple[int, Array]]) -> tuple[Array, list[slice]]:
     """The points of many questions in one list: their problems and α, (2, points), and where each question's lie."""
-    sizes = [len(points) for _, points in asked]
-    edges = itertools.accumulate(sizes, initial=0)
-    rows = np.repeat(np.array([row for row, _ in asked], dtype=np.float64), sizes)
-    return np.stack([rows, np.concatenate([points for _, points in asked])]), [
-        slice(a, b) for a, b in itertools.pairwise(edges)
-    ]
+    edges = itertools.accumulate((len(points) for _, points in asked), initial=0)
+    spans = [slice(a, b) for a, b in itertools.pairwise(edges)]
+    given = np.empty((2, spans[-1].stop))
+    for span, (row, points) in zip(spans, asked, strict=True):
+        given[0, span], given[1, span] = row, points
+    return given, spans
 
 
 def _ask(

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
-import torch
+import numpy as np
 from torch import Tensor
 from torch.cuda import Event
 
@@ -27,13 +27,13 @@ class Pending:
             sent them; by default they are sent now.
     """
 
-    def __init__(self, *tensors: Tensor, arriving: tuple[Sequence[Tensor], Event | None] | None = None) -> None:
+    def __init__(self, *tensors: Tensor, arriving: tuple[Sequence[Array], Event | None] | None = None) -> None:
         self._arrays: list[Array] | None = None
         if arriving is not None:
             self._found, self._arrived = arriving
             return
         cuda = tensors[0].is_cuda
-        self._found = [tensor.detach().to("cpu", non_blocking=cuda) for tensor in tensors]
+        self._found = [_sent(tensor.detach()).numpy() for tensor in tensors]
         self._arrived = Event() if cuda else None
         if self._arrived is not None:
             self._arrived.record()
@@ -43,10 +43,18 @@ class Pending:
         if self._arrays is None:
             if self._arrived is not None:
                 self._arrived.synchronize()
-            kinds = (torch.float64 if own.is_floating_point() else own.dtype for own in self._found)
-            self._arrays = [own.to(kind, copy=True).numpy() for own, kind in zip(self._found, kinds, strict=True)]
+            # A copy: where they arrived, others may arrive.
+            self._arrays = [own.astype(np.float64) if own.dtype.kind == "f" else own.copy() for own in self._found]
             self._found = ()
         return self._arrays
+
+
+def _sent(tensor: Tensor) -> Tensor:
+    """A tensor on its way to the host, as float64 where it has a fraction, which not every device has."""
+    exact = tensor.is_floating_point()
+    if tensor.is_cuda:
+        return (tensor.double() if exact else tensor).to("cpu", non_blocking=True)
+    return tensor.cpu().double() if exact else tensor.cpu()
 
 
 def together(works: Iterable[Steps[T]], places: Sequence[AbstractContextManager[object]] = ()) -> list[T]:
