@@ -111,8 +111,7 @@ class Encoder(Model):
             kept = torch.tensor([text.kept for text in texts]) if reference == "zero" else None
             x, r, pending = self._run_head(route, features, layer, space, places, [*known.values()], kept)
         own = {name: value[:count] if isinstance(value, Tensor) else value for name, value in features.items()}
-        assert route.tap is not None
-        return Heads(tuple(texts), layer, space, x, r, own, route.tap.handed, pending)
+        return Heads(tuple(texts), layer, space, x, r, own, route.tap.handed if route.tap else (), pending)
 
     def arrived(self, heads: Heads) -> tuple[Array, Array, Array]:
         """Which tokens move, (texts, tokens), and the texts' embeddings in the space and as put out, (texts, dim)."""

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pairlens.waiting import Pending
 
-KEPT = 128
+KEPT = 256
 """Graphs that are kept; the one not used for longest goes first."""
 SMALL = 2**16
 """Tokens, those of all tangents counted, up to which a device waits for launches rather than for its products."""
