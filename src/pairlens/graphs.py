@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-KEPT = 64
+KEPT = 256
 """Graphs that are kept; the one not used for longest goes first."""
 Function = Callable[..., tuple[Tensor, ...]]
 
@@ -42,15 +42,15 @@ class Graphs:
             return function(*inputs)
         size = size or len(inputs[0])
         key = (name, size, tuple((tuple(x.shape[1:]), x.dtype) for x in inputs))
-        if key not in self._kept:
-            self._kept[key] = None
+        seen = key in self._kept
+        graph = self._kept.setdefault(key, None)
+        self._kept.move_to_end(key)
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        if not seen:
             return function(*inputs)
-        graph = self._kept[key]
         if graph is None:
             graph = self._kept[key] = self._capture(function, inputs, size)
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
         return graph(*inputs)
 
     def _capture(self, function: Function, inputs: Sequence[Tensor], size: int) -> _Graph:
