@@ -69,9 +69,9 @@ format: setup  ## put the code into the house's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup  ## every benchmark, the comparison with the papers' algorithm first
-	@for script in benchmarks/versus_papers.py $$(ls benchmarks/*.py | grep -v -e /versus_papers.py -e /_); do \
-		echo "== $$script"; $(BIN)/python $$script || exit 1; done
+bench: setup  ## how fast it is here: tables, pictures and benchmarks/results, in about five minutes
+	@for script in speed long_texts pictures; do \
+		echo "== benchmarks/$$script.py"; $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 docs: setup  ## the documentation, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

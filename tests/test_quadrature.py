@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairlens import Adaptive, GaussLegendre, InputError, Riemann
-from pairlens.quadrature import Ask, SinhMap, Table, gauss, mapped_gauss, plan
+from pairlens.quadrature import Ask, SinhMap, Table, first_points, gauss, mapped_gauss, plan
 
 
 def drive(rule, e, slope, noise=1e-15):
     """Hold a plan's conversation about the function e; returns the last table and how often each thing was asked."""
-    talk = plan(rule, noise)
+    talk = plan(rule, noise, e(first_points(rule)))
     asked = {"values": 0, "slopes": 0, "proposals": 0}
     target = e(np.array([1.0]))[0] - e(np.array([0.0]))[0]
     table, question = None, next(talk)

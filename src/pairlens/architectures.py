@@ -77,11 +77,17 @@ _ALONE = threading.RLock()
 
 
 @contextlib.contextmanager
-def differentiable() -> Iterator[None]:
-    """A context in which a twin can be differentiated in forward mode, whatever mode or autocast the caller is in."""
+def differentiable(*, attention: bool = True) -> Iterator[None]:
+    """A context in which a twin can be differentiated in forward mode, whatever mode or autocast the caller is in.
+
+    Args:
+        attention: whether fused attention must be differentiable too; without, its fastest kernel is used.
+    """
     with contextlib.ExitStack() as stack:
-        for context in (_ALONE, torch.inference_mode(False), torch.no_grad(), sdpa_kernel(SDPBackend.MATH)):
+        for context in (_ALONE, torch.inference_mode(False), torch.no_grad()):
             stack.enter_context(context)
+        if attention:
+            stack.enter_context(sdpa_kernel(SDPBackend.MATH))
         for device in ("cpu", "cuda", "mps", "xpu"):
             if torch.is_autocast_enabled(device):
                 stack.enter_context(torch.autocast(device, enabled=False))
@@ -113,6 +119,11 @@ class Tap:
             return run()
         finally:
             self._states = None
+
+    @property
+    def carries(self) -> bool:
+        """Whether layers hand on more than hidden states to one another, as T5's do."""
+        return any(isinstance(part, Tensor) for output in self._outputs for part in output or ())
 
     def visit(self, layer: nn.Module, hidden: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called in place of one layer, with what the model hands to it."""

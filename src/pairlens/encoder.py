@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,19 +13,22 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
+from torch.func import jvp
 
-from pairlens import progress
+from pairlens import dual, progress
 from pairlens.adjusted.layout import ADJUSTED
 from pairlens.architectures import differentiable, tap_layers, twin, untap, widths
 from pairlens.errors import InputError, ModelError, NumericalError
 from pairlens.games import Games, TokenGames
 from pairlens.gating import Gates, Positions, gated, pooling_weights
+from pairlens.graphs import Graphs
 from pairlens.integrate import BUDGET
 from pairlens.loading import SHIFTING, class_name, fingerprint, load
 from pairlens.reading import Reader, Text
 from pairlens.reference import reference_ids, reference_states
 from pairlens.routes import Route, routed
-from pairlens.shapes import Array, Embeddings, Points, Rows, States
+from pairlens.shapes import Array, Embeddings, Rows, States
+from pairlens.tails import Tail
 
 ROLES = ("query", "document")
 SPACES = ("unit", "output", "raw")
@@ -61,13 +64,18 @@ class Encoder:
         model: None, a hub id, a path or a SentenceTransformer.
         device: where to compute; the model's own device by default.
         dtype: torch.float32 or torch.float64.
+        matmul: how exactly tangents are multiplied, see `dual.precision`.
     """
 
-    def __init__(self, model: Any = None, *, device: Any = None, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(
+        self, model: Any = None, *, device: Any = None, dtype: torch.dtype = torch.float32, matmul: str = "highest"
+    ) -> None:
         wanted = None if device is None else _check_device(device)
         loaded, self.name, self.adjusted = load(model, wanted)
         self.device = torch.device(loaded.device) if wanted is None else wanted
         self.dtype = dtype
+        self.matmul = matmul
+        self._graphs = Graphs()
         # Asked again every time: the caller may set another truncation, measure, prompt or length on the model.
         self._model = loaded
         self._twin = twin(nn.ModuleList(loaded.children()), dtype=dtype, device=self.device)
@@ -85,7 +93,7 @@ class Encoder:
         other = copy.copy(self)
         with self._lock:
             other._twin = untap(twin(self._twin, dtype=self.dtype, device=self.device))
-        other._routes, other._lock = {}, threading.RLock()
+        other._routes, other._lock, other._graphs = {}, threading.RLock(), Graphs()
         return other
 
     # What the model is like.
@@ -179,24 +187,40 @@ class Encoder:
         count = len(texts)
         with self._lock, differentiable():
             features = self._features(texts, torch.arange(count).repeat(2))
-            ids = torch.stack([reference_ids(text, reference, route.reader) for text in texts]).to(self.device)
-            same = (ids == features["input_ids"][:count]).all(-1)
-            features["input_ids"] = torch.cat([features["input_ids"][:count], ids])
-            assert route.tap is not None
-            ran, inputs = route.tap.record(lambda: route.run(dict(features), 0, 1))
-            both = ran["token_embeddings"] if layer == route.layers else inputs[layer]
-            if self.adjusted:
-                whole = self._before_ending(route, ran)
-                shifted = whole[:count] - whole[count:]
-                embedding, output = (self._end_shifted(route, shifted, own) for own in (space, "output"))
+            own = torch.cat([text.features["input_ids"] for text in texts]).cpu()
+            ids = torch.stack([reference_ids(text, reference, route.reader) for text in texts])
+            same = (ids == own).all(-1).to(self.device)
+            features["input_ids"] = torch.cat([features["input_ids"][:count], ids.to(self.device)])
+            tensors = {name: value for name, value in features.items() if isinstance(value, Tensor)}
+            rest = {name: value for name, value in features.items() if name not in tensors}
+
+            def run(*given: Tensor) -> tuple[Tensor, ...]:
+                return self._head(route, {**dict(zip(tensors, given, strict=True)), **rest}, layer, space, count)
+
+            if self._capturable(route):
+                name = (route.role, layer, space, self.truncate_dim, tuple(sorted(map(repr, rest.items()))))
+                both, embedding, output = self._graphs.run(("head", name), run, list(tensors.values()))
             else:
-                embedding, output = (self._finish(route, ran, own) for own in (space, "output"))
+                both, embedding, output = run(*tensors.values())
             if not torch.isfinite(embedding).all():
                 raise self.not_finite()
             # A text that is its own reference goes nowhere, not even by a rounding error.
             x, r = both[:count], torch.where(same[:, None, None], both[:count], both[count:])
             r = reference_states(r, texts, reference)
             return Heads(tuple(texts), layer, space, x, r, embedding[:count], output[:count])
+
+    def _head(
+        self, route: Route, features: dict[str, Any], layer: int, space: str, count: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """States of texts and of their references at a layer, and the texts' embeddings in a space and as put out."""
+        assert route.tap is not None
+        ran, inputs = route.tap.record(lambda: self._uncovered(route, features))
+        both = ran["token_embeddings"] if layer == route.layers else inputs[layer]
+        if self.adjusted:
+            whole = self._before_ending(route, ran)
+            shifted = whole[:count] - whole[count:]
+            return both, self._end_shifted(route, shifted, space), self._end_shifted(route, shifted, "output")
+        return both, self._finish(route, ran, space), self._finish(route, ran, "output")
 
     # Deletion.
 
@@ -259,7 +283,7 @@ class Encoder:
             ids: for every text, token ids to take instead of its own, (texts, tokens).
         """
         route = self.route(texts[0].role)
-        features = self._features(texts, rows.cpu())
+        features = self._features(texts, rows)
         if ids is not None:
             features["input_ids"] = ids.to(self.device)[rows]
         with gated(gates, positions, route.layers):
@@ -269,25 +293,34 @@ class Encoder:
 
     # Tail.
 
-    def tail(self, heads: Heads) -> Callable[[Points, Rows], Embeddings]:
+    def tail(self, heads: Heads) -> Tail:
         """The rest of the encoder, as a function of the hidden states that enter layer ℓ."""
         route = self.route(heads.texts[0].role)
+        every = self._features(heads.texts, torch.arange(len(heads.texts)))
 
-        def function(states: Points, rows: Rows) -> Embeddings:
-            features = self._features(heads.texts, rows.cpu())
+        def embed(states: Tensor, features: dict[str, Any]) -> Tensor:
             if heads.layer == route.layers:
                 ran = {**features, "token_embeddings": states}
             else:
                 assert route.tap is not None
-                ran = route.tap.enter(heads.layer, states, lambda: route.run(features, 0, 1))
+                ran = route.tap.enter(heads.layer, states, lambda: self._uncovered(route, features))
             return self._finish(route, ran, heads.space)
 
-        return function
+        graphs = self._graphs if self._capturable(route) else None
+        return Tail(embed, every, (route.role, heads.layer, heads.space, self.truncate_dim), self.matmul, graphs)
 
-    def cost(self, tokens: int, role: str | None = None) -> int:
-        """Bytes that a forward pass over one text keeps alive at a time, roughly."""
+    def takes_duals(self, role: str | None = None) -> bool:
+        """Whether tails can be run on `Dual` states: tried out, once, against PyTorch's own forward mode."""
+        route = self.route(role)
+        if route.duals is None:
+            with self._lock:
+                route.duals = self._agree(self.heads([route.reader.read(PROBE, "")], 0, "padding", "unit"))
+        return route.duals
+
+    def cost(self, tokens: int, role: str | None = None, *, scores: bool = True) -> int:
+        """Bytes that a forward pass over one text keeps alive at a time, roughly; without its attention `scores`."""
         inner, heads = widths(self.route(role).modules[0])
-        return tokens * max(inner, heads * tokens) * 4 * torch.finfo(self.dtype).bits // 8
+        return tokens * max(inner, heads * tokens if scores else 0) * 4 * torch.finfo(self.dtype).bits // 8
 
     def effort(self, role: str | None = None) -> float:
         """Operations that a forward pass takes for one token, roughly."""
@@ -297,9 +330,15 @@ class Encoder:
 
     def budget(self, tokens: int, role: str | None = None) -> int:
         """Bytes that the intermediate results of one chunk may take: less where somebody watches."""
+        budget = self._memory
         if not progress.watched():
-            return BUDGET
-        return min(BUDGET, self.cost(tokens, role) * max(2, self._stride(self.route(role)) // tokens))
+            return budget
+        return min(budget, self.cost(tokens, role) * max(2, self._stride(self.route(role)) // tokens))
+
+    @functools.cached_property
+    def _memory(self) -> int:
+        """Bytes that one chunk may take: on a device a quarter of what is free, on a processor what its caches like."""
+        return torch.cuda.mem_get_info(self.device)[0] // 4 if self.device.type == "cuda" else BUDGET
 
     def running(self) -> threading.RLock:
         """A lock to hold while the tail is in use."""
@@ -312,6 +351,38 @@ class Encoder:
         if not progress.watched():
             return PASSES
         return min(PASSES, int((STEP if self.device.type == "cpu" else 50 * STEP) / self.effort(route.role)))
+
+    def _agree(self, heads: Heads) -> bool:
+        """Whether rules for tangents and PyTorch's forward mode say the same about one text."""
+        tail, row = self.tail(heads), torch.zeros(1, dtype=torch.long, device=self.device)
+        exactly = 1e-4 if self.matmul == "highest" else 3e-2
+        point, direction = (heads.x + heads.r) / 2, heads.x - heads.r
+        labels = torch.arange(heads.x.shape[1], device=self.device)[None] // 2
+        groups = dual.Groups.of(labels, int(labels.max()) + 1, self.dtype)
+        with differentiable():
+            expected = torch.stack(
+                [
+                    jvp(lambda h: tail(h, row), (point,), (torch.where((labels == g)[..., None], direction, 0),))[1]
+                    for g in range(len(groups))
+                ],
+                1,
+            )
+            try:
+                found = tail.derivatives(point, direction, row, groups)
+            except Exception:  # noqa: BLE001  Whatever a model does that the rules do not foresee: PyTorch's way then.
+                return False
+        return bool((found - expected).norm() <= exactly * expected.norm())
+
+    def _capturable(self, route: Route) -> bool:
+        """Whether runs may be captured: not where layers hand on more than states, which a graph would not see."""
+        return self.device.type == "cuda" and not self.adjusted and route.tap is not None and not route.tap.carries
+
+    def _uncovered(self, route: Route, features: dict[str, Any]) -> dict[str, Any]:
+        """Run the transformer; while a graph is captured without the mask, all ones, which models stop to look at."""
+        if not (self.device.type == "cuda" and torch.cuda.is_current_stream_capturing()):
+            return route.run(dict(features), 0, 1)
+        bare = {name: value for name, value in features.items() if name != "attention_mask"}
+        return {**route.run(bare, 0, 1), "attention_mask": features["attention_mask"]}
 
     def _prompt(self, role: str | None) -> str:
         names = {"query": ("query",), "document": ("document", "passage", "corpus")}.get(role or "", ())
@@ -385,9 +456,10 @@ class Encoder:
     def _features(self, texts: Sequence[Text], rows: Tensor) -> dict[str, Any]:
         """The model's input for a batch in which row i is text `rows[i]`."""
         features: dict[str, Any] = {}
+        rows = rows.to(self.device)
         for name, first in texts[0].features.items():
             if isinstance(first, Tensor):
-                features[name] = torch.cat([text.features[name] for text in texts])[rows].to(self.device)
+                features[name] = torch.cat([text.features[name] for text in texts]).to(self.device)[rows]
             else:
                 features[name] = first
         return features

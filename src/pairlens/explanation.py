@@ -109,7 +109,10 @@ class Explanation:
         standard error of a sum, regroup the two `Contributions` and compare them.
         """
         level_a, level_b = both_levels(level)
-        old_a, old_b = both_levels(self.settings.get("level", "token"))
+        old_a, old_b = (
+            old if isinstance(old, str) else [(start, end) for start, end in old]
+            for old in both_levels(self.settings.get("level", "token"))
+        )
         units_a, sums_a = regroup(self.text_a, self.units_a, old_a, level_a)
         units_b, sums_b = regroup(self.text_b, self.units_b, old_b, level_b)
         plain_a, plain_b = plain_level(level_a), plain_level(level_b)

@@ -11,7 +11,7 @@ the primal among them; reverse mode needs one cotangent per output dimension. Wh
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,16 +19,16 @@ import torch
 from torch import Tensor
 from torch.func import jvp, vjp, vmap
 
-from pairlens import progress
+from pairlens import dual, progress
 from pairlens.architectures import differentiable
 from pairlens.errors import InputError, NotConverged, NumericalError
-from pairlens.quadrature import Adaptive, Ask, Plan, Rule, Table, plan
+from pairlens.quadrature import Adaptive, Ask, Plan, Rule, Table, first_points, plan
 from pairlens.shapes import Array, Embeddings, Points, Rows, Values
 
 Function = Callable[[Points, Rows], Embeddings]
 """e: points (nodes, *shape), and for every point the problem it belongs to, to embeddings (nodes, dim)."""
 
-BUDGET = 192 * 2**20
+BUDGET = 384 * 2**20
 """Bytes that the intermediate results of one chunk may take together, unless the caller knows better."""
 
 
@@ -73,6 +73,11 @@ class Problems:
         labels: the group of every element, (problems, *shape) or 1 in any dimension; -1: in no group asked for.
         groups: how many groups each problem has.
         cost: bytes that one tangent at one point keeps alive, to chunk by.
+        budget: bytes that the intermediate results of one chunk may take together.
+        push: derivatives of e at points (n, tokens, width) in the direction of groups of tokens, (n, groups, dim), for
+            labels with one number a token; given the points, the sum of all directions, their problems and the groups.
+            None: PyTorch's own forward mode.
+        limit: relative rounding error of `push`, where it is less exact than e.
     """
 
     function: Function
@@ -82,6 +87,8 @@ class Problems:
     groups: tuple[int, ...]
     cost: int
     budget: int = BUDGET
+    push: Callable[[Tensor, Tensor, Tensor, dual.Groups], Tensor] | None = None
+    limit: float = 0.0
 
     @property
     def noise(self) -> float:
@@ -94,10 +101,28 @@ class Problems:
         alpha = alpha.view(-1, *[1] * (self.x.ndim - 1))
         return torch.lerp(self.r[rows], self.x[rows], alpha)
 
-    def chunks(self, count: int, tangents: int) -> list[slice]:
-        """Slices of `count` points, so that each with its tangents stays within the budget."""
-        size = max(1, self.budget // (self.cost * (tangents + 1)))
-        return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+    def in_chunks(
+        self, count: int, tangents: int, work: Callable[[Problems, slice], Tensor]
+    ) -> Iterator[tuple[slice, Tensor]]:
+        """Do work on slices of `count` points, so that each with its tangents stays within the budget.
+
+        Where the memory is less than the budget said, the budget is halved and the work goes on.
+        """
+        problems, start = self, 0
+        while start < count:
+            size = max(1, problems.budget // (problems.cost * (tangents + 1)))
+            part = slice(start, min(start + size, count))
+            try:
+                done = work(problems, part)
+            except (torch.OutOfMemoryError, MemoryError):
+                if problems.budget < problems.cost:
+                    raise
+                problems = replace(problems, budget=problems.budget // 2)
+                if self.x.is_cuda:
+                    torch.cuda.empty_cache()
+                continue
+            yield part, done
+            start = part.stop
 
 
 def integrate(problems: Problems, rule: Rule) -> list[Integral]:
@@ -110,7 +135,8 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
     count = len(problems.x)
     reached = 0.02
     with progress.share(0, reached):
-        ends = _evaluate(problems, [(i, Ask(np.array([0.0, 1.0]))) for i in range(count)])
+        seen = _evaluate(problems, [(i, Ask(first_points(rule))) for i in range(count)])
+    ends = [values[[0, -1]] for values in seen]
     for reference, embedding in ends:
         _check_ends(reference, embedding)
     # Without a group nothing moves, and ends that differ do so by a rounding error.
@@ -121,7 +147,7 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
         )
         for i, (start, stop) in enumerate(ends)
     ]
-    plans: dict[int, Plan] = {i: plan(rule, problems.noise) for i in moving}
+    plans: dict[int, Plan] = {i: plan(rule, problems.noise, seen[i], problems.limit) for i in moving}
     questions: dict[int, Ask | Table] = {i: next(plans[i]) for i in moving}
     while questions:
         # How many rounds there will be, nobody knows; those of tables alone are most of the work.
@@ -139,7 +165,7 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
     if isinstance(rule, Adaptive):
         for i, integral in enumerate(solved):
             if not integral.gap <= rule.tol:
-                raise _not_converged(integral, rule, problems.x.dtype, i)
+                raise _not_converged(integral, rule, problems, i)
     return solved
 
 
@@ -151,9 +177,11 @@ def _check_ends(reference: Array, embedding: Array) -> None:
         )
 
 
-def _not_converged(integral: Integral, rule: Adaptive, dtype: torch.dtype, index: int) -> NotConverged:
-    remedy = f"ask for less (tol={integral.gap * 1.2:.0e})"
-    if dtype == torch.float32 and rule.tol < 1e-4:
+def _not_converged(integral: Integral, rule: Adaptive, problems: Problems, index: int) -> NotConverged:
+    remedy = f"ask for less (tol={integral.gap * 1.2:.1e})"
+    if integral.gap <= problems.limit:
+        remedy = f"multiply more exactly (Lens(..., precision='highest')), or {remedy}"
+    elif problems.x.dtype == torch.float32 and rule.tol < 1e-4:
         remedy = f"compute in double precision (Lens(..., dtype='float64')), or {remedy}"
     elif integral.nodes * 2 > rule.max_nodes:
         remedy = f"allow more nodes (rule=Adaptive(tol, max_nodes={rule.max_nodes * 4})), or {remedy}"
@@ -222,10 +250,20 @@ def _gather(asked: Sequence[tuple[int, Ask | Table]], device: torch.device) -> t
 def _evaluate(problems: Problems, asked: Sequence[tuple[int, Ask]]) -> list[Array]:
     """Values of e at the points asked for: one (points, dim) array a question."""
     rows, alphas, spans = _gather(asked, problems.x.device)
-    found, steps = [], progress.Steps(len(alphas))
-    for part in problems.chunks(len(alphas), tangents=0):
-        with differentiable():
-            found.append(problems.function(problems.points(rows[part], alphas[part]), rows[part]).double().cpu())
+    steps = progress.Steps(len(alphas))
+
+    def evaluate(problems: Problems, part: slice) -> Tensor:
+        with differentiable(attention=False):
+            return problems.function(problems.points(rows[part], alphas[part]), rows[part]).double().cpu()
+
+    return _collect(problems.in_chunks(len(alphas), 0, evaluate), steps, spans)
+
+
+def _collect(chunks: Iterator[tuple[slice, Tensor]], steps: progress.Steps, spans: Sequence[slice]) -> list[Array]:
+    """What chunks of points gave, by question."""
+    found = []
+    for part, values in chunks:
+        found.append(values)
         steps.advance(part.stop - part.start)
     values = torch.cat(found).numpy()
     return [values[span] for span in spans]
@@ -234,35 +272,42 @@ def _evaluate(problems: Problems, asked: Sequence[tuple[int, Ask]]) -> list[Arra
 def _slopes(problems: Problems, asked: Sequence[tuple[int, Ask]]) -> list[Array]:
     """The derivative of e along the whole path, with the one tangent that is the sum of all groups'."""
     rows, alphas, spans = _gather(asked, problems.x.device)
-    found, steps = [], progress.Steps(len(alphas))
-    for part in problems.chunks(len(alphas), tangents=1):
+    steps = progress.Steps(len(alphas))
+
+    def slope(problems: Problems, part: slice) -> Tensor:
         r = rows[part]
         with differentiable():
-            direction = problems.x[r] - problems.r[r]
-            slope = jvp(lambda h, r=r: problems.function(h, r), (problems.points(r, alphas[part]),), (direction,))[1]
-            found.append(slope.double().cpu())
-        steps.advance(part.stop - part.start)
-    values = torch.cat(found).numpy()
-    return [values[span] for span in spans]
+            direction, points = problems.x[r] - problems.r[r], problems.points(r, alphas[part])
+            if problems.push is not None:
+                together = dual.Groups.of(torch.zeros_like(problems.labels[r][..., 0]), 1, points.dtype)
+                return problems.push(points, direction, r, together)[:, 0].double().cpu()
+            return jvp(lambda h: problems.function(h, r), (points,), (direction,))[1].double().cpu()
+
+    return _collect(problems.in_chunks(len(alphas), 1, slope), steps, spans)
 
 
 def _contributions(problems: Problems, tables: Sequence[tuple[int, Table]], dim: int) -> list[tuple[Array, Array]]:
     """For every table its problem's contributions, and by how much they differ under the check rule."""
     rows, alphas, _ = _gather(tables, problems.x.device)
-    weights = torch.as_tensor(np.concatenate([table.weights for _, table in tables]))
-    doubts = weights - torch.as_tensor(np.concatenate([table.check for _, table in tables]))
-    owner = torch.as_tensor(np.repeat(np.arange(len(tables)), [len(table) for _, table in tables]))
+    # Added up where they are made, in float64, which Apple's devices do not have.
+    place = torch.device("cpu") if problems.x.device.type == "mps" else problems.x.device
+    weights = torch.as_tensor(np.concatenate([table.weights for _, table in tables]), device=place)
+    doubts = weights - torch.as_tensor(np.concatenate([table.check for _, table in tables]), device=place)
+    owner = torch.as_tensor(np.repeat(np.arange(len(tables)), [len(table) for _, table in tables]), device=place)
     groups = max(problems.groups[i] for i, _ in tables)
-    sums = torch.zeros(2, len(tables), groups, dim, dtype=torch.float64)
+    sums = torch.zeros(2, len(tables), groups, dim, dtype=torch.float64, device=place)
     # Reverse mode costs a cotangent per output dimension, whatever the number of groups.
     push = _forward if groups <= dim else _reverse
     tangents = min(groups, dim)
-    for part in problems.chunks(len(alphas), tangents):
+
+    def derive(problems: Problems, part: slice) -> Tensor:
         with progress.share(part.start / len(alphas), part.stop / len(alphas)):
-            derivative = push(problems, rows[part], alphas[part], groups).double().cpu()  # (nodes, groups, dim)
+            return push(problems, rows[part], alphas[part], groups).to(place).double()  # (nodes, groups, dim)
+
+    for part, derivative in problems.in_chunks(len(alphas), tangents, derive):
         for total, factor in zip(sums, (weights, doubts), strict=True):
             total.index_add_(0, owner[part], factor[part, None, None] * derivative)
-    values, doubt = sums.numpy()
+    values, doubt = sums.cpu().numpy()
     return [(values[k, : problems.groups[i]], doubt[k, : problems.groups[i]]) for k, (i, _) in enumerate(tables)]
 
 
@@ -273,6 +318,15 @@ def _forward(problems: Problems, rows: Tensor, alphas: Array, groups: int) -> Te
         direction = problems.x[rows] - problems.r[rows]
     labels = problems.labels[rows]
     size = max(1, problems.budget // (problems.cost * len(rows)) - 1)
+    if problems.push is not None:
+        every = dual.Groups.of(problems.labels[..., 0], groups, points.dtype).of_rows(rows)
+        found, steps = [], progress.Steps(groups)
+        for start in range(0, groups, size):
+            part = slice(start, min(start + size, groups))
+            with differentiable():
+                found.append(problems.push(points, direction, rows, every.part(part)))
+            steps.advance(part.stop - part.start)
+        return torch.cat(found, dim=1)
 
     def push(group: Tensor) -> Tensor:
         tangent = torch.where(labels == group, direction, 0)

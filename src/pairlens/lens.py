@@ -11,16 +11,17 @@ import torch
 from pairlens import similarity
 from pairlens.blackbox import BlackBox
 from pairlens.contributions import Contributions
+from pairlens.dual import PRECISIONS
 from pairlens.encoder import Encoder
-from pairlens.errors import InputError, ModelError, choose
-from pairlens.explanation import Contrast, Explanation
+from pairlens.errors import InputError, ModelError, choose, whole
+from pairlens.explanation import Contrast, Explanation, Pair
 from pairlens.methods.fade import Fade
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion
 from pairlens.methods.shapley import Shapley
 from pairlens.quadrature import Adaptive, Rule, check_rule
 from pairlens.shapes import Array
-from pairlens.tokens import Level, both_levels
+from pairlens.tokens import Level, both_levels, zoomed
 from pairlens.workshop import Job, Workshop, windows
 
 METHODS = ("shapley", "integrated-jacobian", "fade", "occlusion", "output")
@@ -38,6 +39,9 @@ class Lens:
             all-MiniLM-L6-v2, from the extra `offline` where that is installed, else from the hub.
         device: where to compute; by default where the model is.
         dtype: "float32", or "float64" for gaps below 1e-6. Half-precision weights are computed in float32.
+        precision: how exactly integrated-jacobian multiplies derivatives: "highest" as dtype says, "high" with TF32 on
+            CUDA devices, "bf16" with 8 bits. Scores and embeddings are always computed as dtype says, and the gap
+            measures what it costs (docs/speed.md).
         strict: raise on texts longer than the model takes, instead of warning.
 
     Example:
@@ -50,10 +54,21 @@ class Lens:
     """
 
     def __init__(
-        self, model: Any = None, device: Any = None, *, dtype: str | torch.dtype = "float32", strict: bool = False
+        self,
+        model: Any = None,
+        device: Any = None,
+        *,
+        dtype: str | torch.dtype = "float32",
+        precision: str = "highest",
+        strict: bool = False,
     ) -> None:
         name = str(dtype).removeprefix("torch.")
-        self._encoder: Encoder | BlackBox = Encoder(model, device=device, dtype=DTYPES[choose("dtype", name, DTYPES)])
+        self._encoder: Encoder | BlackBox = Encoder(
+            model,
+            device=device,
+            dtype=DTYPES[choose("dtype", name, DTYPES)],
+            matmul=choose("precision", precision, PRECISIONS),
+        )
         self.strict = strict
 
     @classmethod
@@ -178,6 +193,38 @@ class Lens:
                 progress=False,
             )
         )
+
+    def zoom(self, a: str, b: str, *, pairs: int = 3, **options: Any) -> Explanation:
+        """Coarse to fine, for long texts: all sentences, and inside the strongest pairs of sentences the words.
+
+        The strongest pairs are found at sentence level first; the rest of the text stays in sentences, so the cost
+        follows the few words that are looked into. Path methods are exact at each level: the same numbers as at word
+        level, those of other sentences summed.
+
+        Args:
+            a: one text.
+            b: the other.
+            pairs: how many pairs of sentences to look into, those of either sign.
+            options: as for `explain`, but for level; the method must be one whose levels add up.
+
+        Returns:
+            One explanation, whose units are words in some places and sentences in others; `at("sentence")` sums it up.
+
+        Example:
+            >>> e = Lens().zoom("It rained. We stayed at home.", "Nobody went out. The sun was hot.", pairs=1, layer=5)
+            >>> [unit.text for unit in e.units_a if unit.kind == "text"]
+            ['It rained.', 'We', 'stayed', 'at', 'home', '.']
+        """
+        if "level" in options:
+            raise InputError("zoom goes from sentences to words by itself; leave level out, or use explain.")
+        options = {"method": None if "layer" in options else "integrated-jacobian", **options}
+        if isinstance(options["method"], Shapley | Occlusion) or options["method"] in ("shapley", "occlusion"):
+            raise InputError("with deletions a sentence is not the sum of its words; zoom wants a path method.")
+        coarse = self.explain(a, b, level="sentence", **options)
+        strongest = [pair for pair in coarse.top(max(1, coarse.matrix.size), special=False) if _plain(pair)]
+        chosen = strongest[: whole("zoom's pairs", pairs, 1)]
+        levels = (zoomed(a, [pair.a for pair in chosen]), zoomed(b, [pair.b for pair in chosen]))
+        return self.explain(a, b, level=levels, **options)
 
     def explain_many(
         self,
@@ -356,6 +403,10 @@ class Lens:
         if finest == "word" and "token" in both_levels(level):
             raise InputError(f"{self.name} is a black box, whose tokens nobody knows: level is 'word' or 'sentence'.")
         return level
+
+
+def _plain(pair: Pair) -> bool:
+    return pair.a.kind == pair.b.kind == "text"
 
 
 def _method(

@@ -31,6 +31,7 @@ class Route:
         self.tap: Tap | None = None
         self.layers = 0
         self.positions: Positions | None = None
+        self.duals: bool | None = None
 
     def run(self, features: dict[str, Any], start: int, stop: int) -> dict[str, Any]:
         """Pass features through modules `start` to `stop`, as SentenceTransformer.forward does."""

@@ -8,6 +8,7 @@ treatments differ in what they do with those that hold a reference R; in all of 
 
 from __future__ import annotations
 
+import functools
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -195,6 +196,13 @@ def _check_space(c: Contributions, reference_terms: str, measure: str) -> None:
 
 def _plane(a: Array, b: Array) -> Array:
     """An orthonormal basis (dim, 0 to 2) of what the two references span; nearly parallel ones span one direction."""
+    return _span(a.tobytes(), b.tobytes())
+
+
+@functools.lru_cache(maxsize=1024)
+def _span(*bytes_of: bytes) -> Array:
+    """The same, kept: texts of one length have the same reference, so that many pairs share few of them."""
+    a, b = (np.frombuffer(own) for own in bytes_of)
     references = [r / np.linalg.norm(r) for r in (a, b) if r.any()]
     if not references:
         return np.zeros((len(a), 0))

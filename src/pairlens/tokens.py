@@ -317,6 +317,18 @@ def both_levels(level: Level | tuple[Level, Level]) -> tuple[Level, Level]:
     return level, level  # pyright: ignore[reportReturnType]
 
 
+def zoomed(text: str, chosen: Sequence[Unit]) -> list[Span]:
+    """The sentences of a text, and instead of the chosen ones their words.
+
+    Example:
+        >>> zoomed("It rained. We left.", [Unit("It rained.", 0, 10)])
+        [(0, 2), (3, 9), (9, 10), (11, 19)]
+    """
+    inside = {(unit.start, unit.end) for unit in chosen}
+    spans = [span for span in sentences(text) if span not in inside]
+    return sorted(spans + [(i, j) for i, j in words(text) if any(start <= i < end for start, end in inside)])
+
+
 def plain_level(level: Level) -> str | list[list[int]]:
     """A level as it is written into settings: a name, or a list of spans.
 

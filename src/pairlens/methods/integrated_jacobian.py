@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pairlens.dual import LIMITS
 from pairlens.encoder import Encoder, Heads
 from pairlens.errors import ModelError, NotConverged, choose, whole
 from pairlens.integrate import Integral, Problems, integrate, spread
@@ -47,6 +48,7 @@ class IntegratedJacobian:
             "layer": encoder.layer_index(self.layer, role),
             "reference": self.reference,
             "reference_token": token,
+            **({} if encoder.matmul == "highest" else {"precision": encoder.matmul}),
         }
 
     def decompose(
@@ -64,15 +66,16 @@ class IntegratedJacobian:
             return decompose_static(encoder, texts, labels, counts, self.reference)
         with encoder.running():
             heads = self._heads(encoder, texts, space)
-            groups = torch.tensor([list(row) for row in labels], device=heads.x.device)
             # Tokens that are the same in the reference (special ones at layer 0) contribute nothing: no tangent there.
-            moved = (heads.x != heads.r).any(-1)
-            active = [row[kept].unique().tolist() for row, kept in zip(groups, moved, strict=True)]
-            compact = torch.full_like(groups, -1)
-            for i, kept in enumerate(active):
-                for position, group in enumerate(kept):
-                    compact[i][groups[i] == group] = position
-            integrals = self._integrate(encoder, heads, compact[..., None], tuple(map(len, active)), rule)
+            moved = (heads.x != heads.r).any(-1).cpu().numpy()
+            groups = np.array([list(row) for row in labels])
+            active = [np.unique(row[kept]).tolist() for row, kept in zip(groups, moved, strict=True)]
+            compact = [
+                [places.get(group, -1) for group in row.tolist()]
+                for row, places in zip(groups, ({g: i for i, g in enumerate(own)} for own in active), strict=True)
+            ]
+            marks = torch.tensor(compact, device=heads.x.device)[..., None]
+            integrals = self._integrate(encoder, heads, marks, tuple(map(len, active)), rule)
         rows = [spread(*parts) for parts in zip(integrals, active, counts, strict=True)]
         return list(zip(rows, heads.output.double().cpu().numpy(), strict=True))
 
@@ -98,14 +101,20 @@ class IntegratedJacobian:
                 "an adjusted model is zero at its padding reference, which its attributions rest on; "
                 f"reference={self.reference!r} is for other models."
             )
-        return encoder.heads(texts, encoder.layer_index(self.layer, role), self.reference, space)
+        layer = encoder.layer_index(self.layer, role)
+        encoder.takes_duals(role)  # The first time this runs a probe, which must not come between head and tail.
+        return encoder.heads(texts, layer, self.reference, space)
 
     def _integrate(
         self, encoder: Encoder, heads: Heads, labels: Tensor, groups: tuple[int, ...], rule: Rule
     ) -> list[Integral]:
         size = heads.x.shape[1], heads.texts[0].role
-        cost, budget = encoder.cost(*size), encoder.budget(*size)
-        problems = Problems(encoder.tail(heads), heads.x, heads.r, labels, groups, cost, budget)
+        tail = encoder.tail(heads)
+        push = tail.derivatives if labels.shape[-1] == 1 and encoder.takes_duals(heads.texts[0].role) else None
+        # Rules for tangents hold the scores of a few at a time.
+        cost, budget = encoder.cost(*size, scores=push is None), encoder.budget(*size)
+        limit = 0.0 if push is None else LIMITS[encoder.matmul]
+        problems = Problems(tail, heads.x, heads.r, labels, groups, cost, budget, push, limit)
         try:
             integrals = integrate(problems, rule)
         except NotConverged as error:

@@ -1,0 +1,268 @@
+"""What a CUDA device makes of integrated-jacobian: one pair, a batch, and how far both are from the device's limit.
+
+Three parts, all in one run: a single pair with all-MiniLM-L6-v2, with and without captured graphs; a batch through a
+model of 12 layers x 768 with random weights, in each precision, beside the rate of matrix products of the same shapes;
+and the papers' algorithm with 50 steps for the same model. Results go to benchmarks/results/gpu.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import statistics
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch.utils.flop_counter import FlopCounterMode
+
+from pairlens import GaussLegendre, Lens
+from pairlens.architectures import differentiable
+from pairlens.dual import Groups
+from pairlens.encoder import Encoder
+
+A = "A man is playing a guitar on the stage and a woman sings."
+B = "The woman sings while a man plays the guitar near a stage."
+NODES, TOKENS, LAYER = 16, 16, 6
+
+
+def milliseconds(run: Callable[[], object], times: int = 20, warm: int = 4) -> float:
+    """The median of several timings, the device waited for."""
+    for _ in range(warm):
+        run()
+    found = []
+    for _ in range(times):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        run()
+        torch.cuda.synchronize()
+        found.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(found)
+
+
+def product_rate(rows: int, width: int, inner: int, dtype: torch.dtype, tf32: bool) -> dict[str, float]:
+    """TFLOP/s of a layer's matrix products, each shape by itself and all together."""
+    torch.backends.cuda.matmul.fp32_precision = "tf32" if tf32 else "ieee"
+    seconds, work, rates = 0.0, 0.0, {}
+    for name, k, n, times in (("width-width", width, width, 4), ("in", width, inner, 1), ("out", inner, width, 1)):
+        x, w = (torch.randn(a, k, device="cuda", dtype=dtype) for a in (rows, n))
+        own = milliseconds(lambda x=x, w=w: [F.linear(x, w) for _ in range(10)], times=5) / 1e4
+        rates[name] = 2 * rows * k * n / own / 1e12
+        seconds, work = seconds + times * own, work + times * 2 * rows * k * n
+    torch.backends.cuda.matmul.fp32_precision = "ieee"
+    return {**rates, "layer": work / seconds / 1e12}
+
+
+def single_pair(model: Any) -> list[dict[str, Any]]:
+    """One pair, texts to matrix, tokenisation aside."""
+    found = []
+    for precision in ("highest", "high"):
+        lens = Lens(model, device="cuda", precision=precision)
+        encoder: Any = lens._encoder
+        read = milliseconds(lambda e=encoder: (e.read(A), e.read(B)))
+        for layer in (5, 0):
+            for graphs in (False, True):
+                encoder._graphs.enabled = graphs
+                e = lens.explain(A, B, layer=layer)
+                whole = milliseconds(lambda n=layer, lens=lens: lens.explain(A, B, layer=n), 10)
+                kept = encoder._graphs._kept.values()
+                found.append(
+                    {
+                        "precision": precision,
+                        "layer": layer,
+                        "graphs": graphs,
+                        "ms": whole - read,
+                        "tokenising_ms": read,
+                        "nodes": e.settings["nodes"],
+                        "gap": max(e.gap_a, e.gap_b),
+                        "captured": sum(type(graph).__name__ == "_Captured" for graph in kept),
+                        "shapes": len(kept),
+                        "score": e.score,
+                    }
+                )
+                print(found[-1], flush=True)
+    return found
+
+
+def large_model(folder: str) -> Any:
+    """12 layers x 768 with random weights and the small model's tokenizer."""
+    from sentence_transformers import SentenceTransformer
+    from transformers import AutoTokenizer, BertConfig, BertModel
+
+    torch.manual_seed(0)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    with tempfile.TemporaryDirectory() as own:
+        BertModel(BertConfig(vocab_size=len(tokenizer), initializer_range=0.05)).save_pretrained(own)
+        tokenizer.save_pretrained(own)
+        return SentenceTransformer(own, device="cuda").eval()
+
+
+def texts_of(encoder: Encoder, path: str, count: int) -> list[Any]:
+    """Texts of exactly so many tokens."""
+    rows = csv.reader(Path(path).read_text(encoding="utf-8").splitlines())
+    texts = dict.fromkeys(cell for row in rows for cell in row[:2])
+    return [text for text in map(encoder.read, texts) if len(text.tokens) == TOKENS][:count]
+
+
+def batch(model: Any, data: str, count: int) -> list[dict[str, Any]]:
+    """A batch of texts through the tail behind the middle layer: passes alone, and texts to contributions."""
+    found: list[dict[str, Any]] = []
+    truth = None
+    for precision in ("highest", "high", "bf16"):
+        encoder = Encoder(model, device="cuda", matmul=precision)
+        lens = Lens(model, device="cuda", precision=precision)
+        texts = texts_of(encoder, data, count)
+        assert encoder.takes_duals()
+        heads = encoder.heads(texts, LAYER, "padding", "unit")
+        tail = encoder.tail(heads)
+        rows = torch.arange(len(texts), device="cuda").repeat_interleave(NODES)
+        alphas = torch.linspace(0.05, 0.95, NODES, device="cuda").repeat(len(texts))[:, None, None]
+        points, direction = torch.lerp(heads.r[rows], heads.x[rows], alphas), (heads.x - heads.r)[rows]
+        labels = torch.arange(TOKENS, device="cuda").expand(len(rows), -1)
+        groups = Groups.of(labels, TOKENS, torch.float32)
+        with differentiable():
+            with FlopCounterMode(display=False) as counter:
+                value = tail.derivatives(points, direction, rows, groups)
+            passes = milliseconds(
+                lambda t=tail, g=groups, d=direction, p=points, r=rows: t.derivatives(p, d, r, g), 5, 2
+            )
+        truth = value if truth is None else truth
+        rate = counter.get_total_flops() / passes / 1e9
+        kind = torch.bfloat16 if precision == "bf16" else torch.float32
+        peak = product_rate(NODES * count * (TOKENS + 1) * TOKENS, 768, 3072, kind, precision != "highest")
+        strings = [text.text for text in texts]
+
+        def whole(rule: Any = None, lens: Lens = lens, strings: list[str] = strings) -> list[Any]:
+            return list(lens.decompose(strings, layer=LAYER, rule=rule, tol=1e-3, progress=False))
+
+        fixed = milliseconds(lambda: whole(GaussLegendre(NODES)), 3, 1) / len(texts)
+        try:
+            done = whole()
+            adaptive: dict[str, Any] = {
+                "adaptive_ms": milliseconds(whole, 3, 1) / len(texts),
+                "adaptive_nodes": statistics.mean(c.settings["nodes"] for c in done),
+                "adaptive_gap": max(c.gap for c in done),
+            }
+        except Exception as error:  # noqa: BLE001
+            adaptive = {"adaptive_error": str(error)}
+        gaps = [c.gap for c in whole(GaussLegendre(NODES))]
+        found.append(
+            {
+                "precision": precision,
+                "texts": len(texts),
+                "passes_ms": passes / len(texts),
+                "text_ms": fixed,
+                "tflops": rate,
+                "peak": peak,
+                "share": rate / peak["layer"],
+                "gap": max(gaps),
+                "off": float((value - truth).norm() / truth.norm()),
+                **adaptive,
+            }
+        )
+        print(found[-1], flush=True)
+    return found
+
+
+def profile_batch(model: Any, data: str, count: int, precision: str = "high") -> str:
+    """Where the time of a batch goes."""
+    from torch.profiler import ProfilerActivity, profile
+
+    lens = Lens(model, device="cuda", precision=precision)
+    strings = [text.text for text in texts_of(lens._encoder, data, count)]  # pyright: ignore[reportArgumentType]
+
+    def run() -> None:
+        list(lens.decompose(strings, layer=LAYER, rule=GaussLegendre(NODES), progress=False))
+
+    run()
+    with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as seen:
+        run()
+    return seen.key_averages().table(sort_by="self_device_time_total", row_limit=22, max_name_column_width=60)
+
+
+def papers(model: Any, text: str, steps: int = 50, dims: int = 24) -> float:
+    """Milliseconds of the papers' algorithm for one text: one backward pass a dimension, some timed, scaled to all."""
+    tokenizer, transformer = model.tokenizer, model[0].auto_model
+    batch = {key: value.cuda() for key, value in tokenizer(text, return_tensors="pt").items()}
+    reference = batch["input_ids"].clone()
+    reference[:, 1:-1] = tokenizer.pad_token_id
+    kept: dict[str, torch.Tensor] = {}
+
+    def interpolate(_: torch.nn.Module, args: tuple) -> tuple:
+        x, r = args[0]
+        alphas = torch.arange(steps, 0, -1, device="cuda")[:, None, None] / steps
+        kept["points"] = (r + alphas * (x - r)).detach().requires_grad_()
+        return kept["points"], *args[1:]
+
+    def run() -> None:
+        handle = transformer.encoder.layer[LAYER].register_forward_pre_hook(interpolate)
+        try:
+            states = transformer(input_ids=torch.cat([batch["input_ids"], reference])).last_hidden_state
+        finally:
+            handle.remove()
+        embedding = states.mean(1)
+        for d in range(dims):
+            torch.autograd.grad(list(embedding[:, d]), kept["points"], retain_graph=True)
+
+    return milliseconds(run, 3, 1) * transformer.config.hidden_size / dims
+
+
+def main() -> None:
+    """Run everything and write the results down."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, help="folder of all-MiniLM-L6-v2")
+    parser.add_argument("--data", required=True, help="a CSV file with sentences in its first two columns")
+    parser.add_argument("--texts", type=int, default=32)
+    parser.add_argument("--out", default="benchmarks/results/gpu.json")
+    parser.add_argument("--profile", action="store_true")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    import transformers
+
+    results: dict[str, Any] = {
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "date": time.strftime("%Y-%m-%d"),
+    }
+    large = large_model(options.model)
+    for name, run in (
+        ("single", lambda: single_pair(options.model)),
+        ("batch", lambda: batch(large, options.data, options.texts)),
+        ("papers_ms", lambda: papers(large, A)),
+    ):
+        try:
+            results[name] = run()
+        except Exception as error:  # noqa: BLE001
+            import traceback
+
+            traceback.print_exc()
+            results[name] = repr(error)
+        Path(options.out).parent.mkdir(parents=True, exist_ok=True)
+        Path(options.out).write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    if options.profile:
+        import cProfile
+        import pstats
+
+        lens = Lens(options.model, device="cuda", precision="high")
+        for _ in range(4):
+            lens.explain(A, B, layer=5)
+        host = cProfile.Profile()
+        host.enable()
+        for _ in range(20):
+            lens.explain(A, B, layer=5)
+        host.disable()
+        pstats.Stats(host).sort_stats("tottime").print_stats(28)
+        pstats.Stats(host).sort_stats("cumtime").print_stats(40)
+        print(profile_batch(large, options.data, options.texts))
+    print(json.dumps(results.get("papers_ms")))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""Pictures of what the benchmarks measured, from benchmarks/results into docs/images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+from _results import FOLDER, load
+from matplotlib.axes import Axes
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+OURS, THEIRS, GREY = "#b2182b", "#2166ac", "#8c8c8c"
+STYLE: Any = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.hashsalt": "pairlens",
+    "figure.dpi": 150,
+}
+
+
+def results(name: str, prefix: str = "") -> dict[str, Any]:
+    """The cases of a benchmark whose names begin so."""
+    return {case: value for case, value in load(name)["results"].items() if case.startswith(prefix)}
+
+
+def bars(ax: Axes, names: list[str], values: list[float], colour: str, form: str = "{:,.0f}") -> None:
+    """Horizontal bars with their values written beside them, the first on top."""
+    places = range(len(names))[::-1]
+    ax.barh(list(places), values, color=colour, height=0.6)
+    ax.set_yticks(list(places), names)
+    for place, value in zip(places, values, strict=True):
+        ax.annotate(form.format(value), (value, place), (4, 0), textcoords="offset points", va="center", fontsize=8)
+    ax.tick_params(left=False)
+
+
+def papers() -> None:
+    """(a) Times faster than the papers' algorithm."""
+    found = results("speed", "papers")
+    _, ax = plt.subplots(figsize=(6, 2.1))
+    bars(ax, [case.split(", ")[1] for case in found], [value["ratio"] for value in found.values()], OURS, "{:,.0f}x")
+    ax.set_xscale("log")
+    ax.set_xlim(10, 20_000)
+    ax.set_xlabel("times faster than the papers' algorithm, gap 1e-3, one run")
+    save("speed-papers")
+
+
+def share() -> None:
+    """(b) Share of the rate of matrix products."""
+    found = results("speed", "share")
+    names = [f"processor, {case.split(', ')[1]}" for case in found]
+    values = [100 * value["share"] for value in found.values()]
+    if (FOLDER / "gpu.json").exists():
+        for row in load("gpu").get("batch") or []:
+            names.append(f"H200, batch, {row['precision']}{row.get('note', '')}")
+            values.append(100 * row["share"])
+    _, ax = plt.subplots(figsize=(6, 0.5 + 0.36 * len(names)))
+    bars(ax, names, values, THEIRS, "{:.0f} %")
+    ax.set_xlim(0, 105)
+    ax.set_xlabel("tail passes' share of the matrix-product rate at the same shapes, same run, in %")
+    save("speed-share")
+
+
+def growth() -> None:
+    """(c) Growth with tokens, layers and tol."""
+    found = results("speed", "growth")
+    _, axes = plt.subplots(1, 3, figsize=(8.5, 2.6))
+    for ax, name, label in ((axes[0], "tokens", "tokens"), (axes[1], "layers", "layers behind ℓ")):
+        own = found[f"growth with {name}"]
+        ax.loglog(own["sizes"], own["seconds"], "o-", color=OURS, markersize=4)
+        ticks = own["sizes"] if name == "tokens" else [1, 2, 3, 6]
+        ax.set_xticks(ticks, [f"{size:.0f}" for size in ticks])
+        ax.set_xticks([], minor=True)
+        ax.set_xlabel(label)
+        ax.set_title(f"grows as {name}$^{{{own['exponent']:.1f}}}$", fontsize=9)
+    axes[0].set_ylabel("seconds")
+    own = found["growth with tol"]
+    axes[2].semilogx(own["tols"], own["nodes"], "o-", color=OURS, markersize=4)
+    axes[2].invert_xaxis()
+    axes[2].set_ylim(0)
+    axes[2].set_xlabel("tol")
+    axes[2].set_title("nodes: a few more a digit", fontsize=9)
+    plt.tight_layout()
+    save("speed-growth")
+
+
+def pairs() -> None:
+    """(c) All pairs of ever more texts."""
+    own = results("speed", "growth with pairs")["growth with pairs"]
+    _, ax = plt.subplots(figsize=(5.6, 3.2))
+    for name, label, colour in (
+        ("decompose", "decomposing the texts", OURS),
+        ("compare", "every pair as an explanation", THEIRS),
+        ("products", "every pair's matrix alone", GREY),
+    ):
+        ax.loglog(own["texts"], own[name], "o-", color=colour, markersize=4)
+        ax.annotate(
+            label, (own["texts"][-1], own[name][-1]), (6, 0), textcoords="offset points", va="center", color=colour
+        )
+    ax.set_xticks(own["texts"], [f"{n:,.0f}\n{p:,.0f}" for n, p in zip(own["texts"], own["pairs"], strict=True)])
+    ax.set_xticks([], minor=True)
+    ax.set_xlim(own["texts"][0] * 0.8, own["texts"][-1] * 14)
+    ax.set_xlabel("texts, and pairs of them")
+    ax.set_ylabel("seconds, layer 5")
+    plt.tight_layout()
+    save("speed-pairs")
+
+
+def memory() -> None:
+    """(d) Time and peak memory of long texts."""
+    found = results("long_texts")
+    titles = {
+        "5": "sentences, layer 5",
+        "5-words": "words of the strongest\nsentences, layer 5",
+        "0": "sentences, layer 0",
+    }
+    cases = [case for case in ("5", "5-words", "0") if case in found]
+    _, axes = plt.subplots(1, 2, figsize=(7.5, 1.9), sharey=True)
+    bars(axes[0], [titles[case] for case in cases], [found[case]["seconds"] for case in cases], OURS, "{:.0f} s")
+    axes[0].set_xlabel("seconds")
+    axes[0].margins(x=0.2)
+    bars(axes[1], [titles[case] for case in cases], [found[case]["peak_gib"] for case in cases], THEIRS, "{:.1f} GiB")
+    axes[1].set_xlabel("peak memory of the process, GiB")
+    axes[1].set_xlim(0, 3)
+    plt.tight_layout()
+    save("speed-memory")
+
+
+def others() -> None:
+    """(e) Beside what else one could use."""
+    found = {**results("speed", "captum"), **results("speed", "shapley")}
+    names = []
+    for case, value in found.items():
+        kind = "Captum, all 384 dimensions" if case.startswith("captum") else "Shapley"
+        names.append(
+            kind if kind != "Shapley" else f"Shapley, as close as\n{case.split(', ')[1]} ({value['agreement']:.2f})"
+        )
+    _, ax = plt.subplots(figsize=(6, 1.9))
+    bars(ax, names, [value["ratio"] for value in found.values()], OURS, "{:.2g}x")
+    ax.axvline(1, color=GREY, linewidth=0.8)
+    ax.set_xscale("log")
+    ax.margins(x=0.25)
+    ax.set_xlabel("time, as a multiple of pairlens' own")
+    save("speed-others")
+
+
+def save(name: str) -> None:
+    """Write the current figure."""
+    plt.savefig(IMAGES / f"{name}.svg", bbox_inches="tight", metadata={"Date": None})
+    plt.close()
+
+
+def main() -> None:
+    """Draw all that has been measured."""
+    drawings: list[Callable[[], None]] = [papers, share, growth, pairs, memory, others]
+    with mpl.rc_context(STYLE):
+        for draw in drawings:
+            try:
+                draw()
+            except (KeyError, FileNotFoundError, IndexError) as error:
+                print(f"{draw.__name__}: nothing to draw yet ({error!r})")
+
+
+if __name__ == "__main__":
+    main()

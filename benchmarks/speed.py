@@ -1,0 +1,246 @@
+"""How fast integrated-jacobian is on this processor, in about five minutes: `make bench` runs this first.
+
+(a) how many times faster than the papers' algorithm at an equal gap; (b) which share of the machine's own matrix
+products the tail passes reach; (c) how time grows with tokens, layers, pairs and tol; (e) beside what else one could
+use: Captum's integrated gradients for every embedding dimension, and sampled Shapley values of equal agreement.
+(d), memory, is in long_texts.py. Results go to benchmarks/results/speed.json, pictures to docs/images.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+import versus_papers
+from _results import note, rate_of_products
+from torch.utils.flop_counter import FlopCounterMode
+
+from pairlens import GaussLegendre, Lens, Shapley
+from pairlens.architectures import differentiable
+from pairlens.dual import Groups
+
+A, B = versus_papers.A, versus_papers.B
+WORDS = (
+    "the committee met on a rainy afternoon and discussed whether the old bridge should be rebuilt in stone or wood"
+).split()
+
+
+def seconds(run: Callable[[], object], times: int = 3) -> float:
+    """The shortest of several timings, after one that does not count."""
+    run()
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def versus(model: Any, lens: Lens) -> None:
+    """(a) The papers' algorithm at an equal gap, a few of its 384 backward passes timed."""
+    for layer in (5, 3, 1, 0):
+        steps, _ = versus_papers.steps_for(lens, layer)
+        theirs = versus_papers.papers_seconds(model, layer, steps, 2)
+        ours = seconds(lambda layer=layer: lens.explain(A, B, layer=layer))
+        e = lens.explain(A, B, layer=layer)
+        note(
+            "speed",
+            f"papers, layer {layer}",
+            {"papers": theirs, "pairlens": ours, "ratio": theirs / ours, "steps": steps, "nodes": e.settings["nodes"]},
+        )
+
+
+def share(lens: Lens) -> None:
+    """(b) Tail passes beside matrix products of the same shapes."""
+    encoder: Any = lens._encoder
+    for layer, nodes in ((5, 6), (0, 6)):
+        heads = encoder.heads([encoder.read(A)], layer, "padding", "unit")
+        tail, rows = encoder.tail(heads), torch.zeros(nodes, dtype=torch.long)
+        tokens = heads.x.shape[1]
+        groups = Groups.of(torch.arange(tokens)[None], tokens, torch.float32).of_rows(rows)
+        points, direction = heads.r[rows], (heads.x - heads.r)[rows]
+        with differentiable():
+            with FlopCounterMode(display=False) as counter:
+                tail.derivatives(points, direction, rows, groups)
+            best, peak = 0.0, 0.0
+            for _ in range(5):  # in turn, as the machine may be doing other things
+                own = seconds(lambda t=tail, g=groups, p=points, d=direction, r=rows: t.derivatives(p, d, r, g), 1)
+                best, peak = (
+                    max(best, counter.get_total_flops() / own / 1e9),
+                    max(peak, rate_of_products(nodes * (tokens + 1) * tokens)),
+                )
+        note("speed", f"share, layer {layer}", {"gflops": best, "products": peak, "share": best / peak})
+
+
+def planning(lens: Lens) -> None:
+    """Which part of the passes looks for the nodes."""
+    from pairlens import integrate
+
+    for layer in (5, 0):
+        spent = {"_evaluate": 0.0, "_contributions": 0.0}
+        plain = {name: getattr(integrate, name) for name in spent}
+
+        def watch(name: str, plain: dict[str, Any] = plain, spent: dict[str, float] = spent) -> Callable[..., Any]:
+            def run(*args: Any) -> Any:
+                start = time.perf_counter()
+                try:
+                    return plain[name](*args)
+                finally:
+                    spent[name] += time.perf_counter() - start
+
+            return run
+
+        try:
+            for name in spent:
+                setattr(integrate, name, watch(name))
+            for _ in range(3):
+                lens.explain(A, B, layer=layer)
+        finally:
+            for name, own in plain.items():
+                setattr(integrate, name, own)
+        note("speed", f"planning, layer {layer}", {"share": spent["_evaluate"] / sum(spent.values())})
+
+
+def exponent(sizes: list[float], times: list[float]) -> float:
+    """The slope of time against size, both in logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+
+
+def growth(lens: Lens) -> None:
+    """(c) How time grows."""
+    tokens, times = [], []
+    for count in (6, 12, 24, 48):
+        text = " ".join((WORDS * 3)[:count])
+        tokens.append(float(count + 2))
+        times.append(
+            seconds(lambda t=text: list(lens.decompose([t], layer=5, rule=GaussLegendre(4), progress=False)), 2)
+        )
+    note("speed", "growth with tokens", {"sizes": tokens, "seconds": times, "exponent": exponent(tokens, times)})
+    layers = list(range(5, -1, -1))
+    times = [seconds(lambda n=n: lens.explain(A, B, layer=n, rule=GaussLegendre(4)), 2) for n in layers]
+    behind = [float(lens.layers - n) for n in layers]
+    note("speed", "growth with layers", {"sizes": behind, "seconds": times, "exponent": exponent(behind, times)})
+    tols = [1e-1, 1e-2, 1e-3, 1e-4]
+    found = [lens.explain(A, B, layer=3, tol=tol).settings["nodes"] for tol in tols]
+    note("speed", "growth with tol", {"tols": tols, "nodes": [float(np.mean(nodes)) for nodes in found]})
+
+
+def pairs(lens: Lens, data: str | None, count: int) -> None:
+    """(c) All pairs of ever more texts: decomposing follows the texts, and one small product a pair is left."""
+    import csv
+    from pathlib import Path
+
+    if data is None:
+        texts = [" ".join([*WORDS[i % 7 : i % 7 + 8 + i % 5], str(i)]) for i in range(count)]
+    else:
+        rows = csv.reader(Path(data).read_text(encoding="utf-8").splitlines())
+        texts = list(dict.fromkeys(cell for row in rows for cell in row[:2]))[:count]
+    sizes = [n for n in (10, 30, 100, 300, 1000) if n <= count]
+    result: dict[str, list[float]] = {"texts": [], "pairs": [], "decompose": [], "compare": [], "products": []}
+    for n in sizes:
+        start = time.perf_counter()
+        parts = list(lens.decompose(texts[:n], layer=5, progress=False, window=n))
+        middle = time.perf_counter()
+        # The first of the pairs, each as an explanation; and all of them as bare products.
+        some = [(a, b) for i, a in enumerate(parts) for b in parts[:i]]
+        step = max(1, len(some) // 5000)
+        for a, b in some[::step]:
+            lens.compare(a, b)
+        compare = (time.perf_counter() - middle) * len(some) / len(some[::step])
+        start_products = time.perf_counter()
+        stacked = np.concatenate([part.values for part in parts]).astype(np.float32)
+        for part in parts:
+            _ = part.values.astype(np.float32) @ stacked.T
+        products = (time.perf_counter() - start_products) / 2
+        for name, value in (
+            ("texts", n),
+            ("pairs", len(some)),
+            ("decompose", middle - start),
+            ("compare", compare),
+            ("products", products),
+        ):
+            result[name].append(float(value))
+        print(n, {name: round(values[-1], 3) for name, values in result.items()}, flush=True)
+    note("speed", "growth with pairs", result)
+
+
+def alternatives(lens: Lens) -> None:
+    """(e) Captum for every embedding dimension, and sampled Shapley values of equal agreement, at layer 0."""
+    from captum.attr import IntegratedGradients
+    from scipy.stats import spearmanr
+
+    encoder: Any = lens._encoder
+    ours = seconds(lambda: lens.explain(A, B, layer=0), 2)
+    total = 0.0
+    for text in (A, B):
+        heads = encoder.heads([encoder.read(text)], 0, "padding", "unit")
+        tail = encoder.tail(heads)
+
+        def embed(states: torch.Tensor, tail: Any = tail) -> torch.Tensor:
+            with torch.enable_grad(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+                return tail(states, torch.zeros(len(states), dtype=torch.long))
+
+        captum = IntegratedGradients(embed)
+        start = time.perf_counter()
+        for target in range(2):
+            captum.attribute(heads.x, heads.r, target=target, n_steps=32)  # Gauss-Legendre, Captum's own default rule
+        total += (time.perf_counter() - start) / 2 * heads.embedding.shape[1]
+    note("speed", "captum, layer 0", {"captum": total, "pairlens": ours, "ratio": total / ours, "steps": 32})
+    truth = lens.explain(A, B, method=Shapley(passes=4000)).matrix
+    inside = np.ix_(
+        *[[u.kind == "text" for u in units] for units in (lens.explain(A, B).units_a, lens.explain(A, B).units_b)]
+    )
+
+    def agreement(matrix: np.ndarray) -> float:
+        return float(np.asarray(spearmanr(matrix[inside].ravel(), truth[inside].ravel()))[0])
+
+    for method in ("integrated-jacobian", "fade"):
+        own = seconds(lambda m=method: lens.explain(A, B, method=m), 1)
+        reached = agreement(lens.explain(A, B, method=method).matrix)
+        passes = 8
+        while agreement(lens.explain(A, B, method=Shapley(passes=passes, seed=1)).matrix) < reached and passes < 2000:
+            passes = int(passes * 1.5)
+        sampled = seconds(lambda p=passes: lens.explain(A, B, method=Shapley(passes=p, seed=1)), 1)
+        note(
+            "speed",
+            f"shapley, {method}",
+            {"agreement": reached, "passes": passes, "shapley": sampled, "pairlens": own, "ratio": sampled / own},
+        )
+
+
+def main() -> None:
+    """Run what was asked for."""
+    parts = ("versus", "share", "planning", "growth", "pairs", "alternatives")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="*", default=parts, choices=parts)
+    parser.add_argument("--data", help="a CSV file with sentences in its first two columns, for the pairs")
+    parser.add_argument("--texts", type=int, default=100, help="how many texts to compare each with each")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    from sentence_transformers import SentenceTransformer
+
+    from pairlens.loading import offline_model
+
+    model = SentenceTransformer(str(offline_model()), device="cpu").eval()
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    lens = Lens(model)
+    runs: dict[str, Callable[[], None]] = {
+        "versus": lambda: versus(model, lens),
+        "share": lambda: share(lens),
+        "planning": lambda: planning(lens),
+        "growth": lambda: growth(lens),
+        "pairs": lambda: pairs(lens, options.data, options.texts),
+        "alternatives": lambda: alternatives(lens),
+    }
+    for part in options.parts:
+        runs[part]()
+
+
+if __name__ == "__main__":
+    main()
