@@ -550,7 +550,11 @@ def test_killed_and_started_again_as_a_user_does(how, tiny, tmp_path):
     line = ["batch", many(tmp_path / "pairs.csv", 100), "--model", tiny, "--layer", "-1", "--chunk", "2", "-o"]
     out, part = tmp_path / "out.parquet", tmp_path / "out.parquet.part"
     with subprocess.Popen(
-        [sys.executable, "-m", "pairlens.cli", *map(str, line), str(out)], stderr=subprocess.PIPE, env=ENVIRONMENT
+        [sys.executable, "-m", "pairlens.cli", *map(str, line), str(out)],
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+        # What runs in the background ignores interrupts, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         wait_for(part, 6, lambda: process.poll() is None)
         process.send_signal(how)
