@@ -21,6 +21,54 @@ def minilm():
     return Lens()
 
 
+@pytest.fixture(scope="session")
+def model(tmp_path_factory) -> str:
+    """A folder with a tiny BERT, as `SentenceTransformer.save` writes it."""
+    import zoo
+
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    zoo.encoder("bert").save(str(folder))
+    return str(folder)
+
+
+@pytest.fixture
+def loaded() -> list[bool]:
+    """Grows when a command asks for the model."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def commanded(model):
+    """The lens that `invoke` gives to commands."""
+    from pairlens import Lens
+
+    return Lens(model)
+
+
+@pytest.fixture
+def invoke(commanded, loaded, monkeypatch):
+    """Run a command in this process with the tiny model at its last layer, which is quick."""
+    from typer.testing import CliRunner
+
+    from pairlens.cli import app
+
+    def load(request):
+        loaded.append(True)
+        commanded.strict = request.strict
+        return commanded
+
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("pairlens.cli.options.Request.load", load)
+
+    def run(*arguments, layer="-1", text=None):
+        given = [str(argument) for argument in arguments]
+        if given[0] in ("explain", "batch") and layer:
+            given += ["--layer", layer]
+        return CliRunner().invoke(app, given, input=text, catch_exceptions=False)
+
+    return run
+
+
 @pytest.fixture(scope="module")
 def chromium():
     """A real browser, for one file of tests: while it runs, no other event loop can."""

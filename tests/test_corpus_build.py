@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 import corpora
-import zoo
 from pairlens import Lens
 from pairlens.corpus import Index
 from pairlens.corpus import build as building
@@ -29,13 +28,6 @@ from pairlens.errors import InputError, StoreError
 from pairlens.journal import Journal
 
 COMMITTED = 16  # rows: several commits in a small file
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory) -> str:
-    folder = tmp_path_factory.mktemp("model") / "tiny"
-    zoo.encoder("bert").save(str(folder))
-    return str(folder)
 
 
 @pytest.fixture(scope="module")

@@ -15,13 +15,6 @@ from pairlens.cli import app
 from pairlens.corpus import Index
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory) -> str:
-    folder = tmp_path_factory.mktemp("model") / "tiny"
-    zoo.encoder("bert").save(str(folder))
-    return str(folder)
-
-
 @pytest.fixture
 def invoke(model, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")

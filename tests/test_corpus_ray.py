@@ -27,13 +27,6 @@ ROWS, CHUNK = 96, 4
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory) -> str:
-    folder = tmp_path_factory.mktemp("model") / "tiny"
-    zoo.encoder("bert").save(str(folder))
-    return str(folder)
-
-
-@pytest.fixture(scope="module")
 def in_process(model, tmp_path_factory):
     """A file, and the index that this process makes of it."""
     folder = tmp_path_factory.mktemp("in_process")

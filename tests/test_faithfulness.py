@@ -1,11 +1,10 @@
-"""The judge: each measure where its value is known, the yardstick against all orders, the command from end to end."""
+"""The judge: candidates whose verdict is known, resuming, the costly checks, and the verdict on paper."""
 
 from __future__ import annotations
 
 import csv
 import itertools
 import json
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,28 +13,20 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import spearmanr
-from typer.testing import CliRunner
 
 import zoo
+from judging import PAIRS, QUICK, sides_of
 from pairlens import InputError, Lens, ModelError
-from pairlens.cli import app
 from pairlens.explanation import Explanation
 from pairlens.journal import Journal
 from pairlens.storage import require_pyarrow
-from pairlens.study.faithfulness import Candidate, Settings, Verdict, court, judge, line_up, measures, yardstick
+from pairlens.study.faithfulness import Candidate, Settings, Verdict, court, judge, line_up, yardstick
 from pairlens.study.faithfulness.cost import count
 from pairlens.study.faithfulness.deletions import Deletions, score
 from pairlens.study.faithfulness.picture import draw, front, place_labels
 from pairlens.study.faithfulness.randomised import randomise
 from pairlens.study.faithfulness.rewording import CLOSE, compare, edits, reword
 from pairlens.study.faithfulness.rivals import transformer
-
-PAIRS = [
-    ("The coffee here is not good.", "This coffee is bad."),
-    ("The tea was cold.", "The coffee was not hot."),
-    ("The shop is closed.", "Is the museum open today?"),
-]
-QUICK = ["output", "occlusion", "shapley", "bertscore", "random"]
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +37,6 @@ def lens() -> Lens:
 @pytest.fixture
 def sides(lens) -> list[Deletions]:
     return sides_of(lens, *PAIRS[0])
-
-
-def sides_of(lens: Lens, *texts: str) -> list[Deletions]:
-    encoder = transformer(lens)
-    return [Deletions(encoder, encoder.read(text), "cosine") for text in texts]
 
 
 @pytest.fixture(scope="module")
@@ -75,141 +61,6 @@ class Told(Candidate):
 
 def told(name: str, matrix: Any) -> Told:
     return Told(name, "random", matrix=matrix)
-
-
-# Measures.
-
-
-def test_spearman_is_the_rank_correlation():
-    random = np.random.default_rng(0)
-    x, y = random.integers(0, 5, 30).astype(float), random.standard_normal(30)
-    assert measures.spearman(x, y) == pytest.approx(spearmanr(x, y)[0])
-    assert measures.spearman(y, np.exp(y)) == pytest.approx(1.0)
-    assert measures.spearman(y, -(y**3)) == pytest.approx(-1.0)
-    assert measures.spearman(y.reshape(5, 6), y.reshape(5, 6)) == pytest.approx(1.0)
-
-
-def test_a_rank_correlation_that_means_nothing():
-    assert measures.spearman(np.ones(5), np.arange(5)) is None
-    assert measures.spearman(np.array([1.0, 2.0]), np.array([3.0, 4.0])) is None
-    assert measures.mean_of([None, 0.5, 1.0]) == 0.75
-    assert measures.mean_of([None]) is None
-
-
-def test_a_walk_deletes_the_units_of_each_pair_once():
-    # Pairs (0, 1), (0, 0), (1, 1), (3, 2), …: b's units 1 and 0 fill b's half; a loses 0 and 1.
-    order = np.array([1, 0, 4, 11, 2, 3, 5, 6, 7, 8, 9, 10])
-    steps = measures.walk(order, 4, 3)
-    assert [step.gone for step in steps] == [0, 2, 3]
-    assert steps[1].left_a.tolist() == [False, True, True, True]
-    assert steps[1].left_b.tolist() == [True, False, True]
-    assert steps[2].left_a.tolist() == [False, False, True, True]
-    assert steps[2].left_b.tolist() == [True, False, True]
-
-
-@pytest.mark.parametrize(("count_a", "count_b"), [(1, 1), (1, 6), (5, 4)])
-def test_every_walk_takes_half_of_both_texts(count_a, count_b):
-    random = np.random.default_rng(0)
-    for _ in range(5):
-        last = measures.walk(random.permutation(count_a * count_b), count_a, count_b)[-1]
-        assert (~last.left_a).sum() == max(1, count_a // 2)
-        assert (~last.left_b).sum() == max(1, count_b // 2)
-
-
-def test_the_area_of_a_known_additive_score():
-    """With one unit of b, and a score that is the sum of a's weights, the orders' areas can be done by hand."""
-    weights = np.array([4.0, 2.0, 1.0, 0.0])
-
-    def area(order: list[int]) -> float:
-        steps = measures.walk(np.array(order), 4, 1)
-        return measures.fall_area(
-            np.array([weights[step.left_a].sum() for step in steps]), np.array([s.gone for s in steps])
-        )
-
-    # The first pair takes a unit of a and b's only one, of three deletions in all: at 2/3 the fall is 4, at 1 it is 6.
-    assert area([0, 1, 2, 3]) == pytest.approx(2 / 3 * 4 / 2 + 1 / 3 * (4 + 6) / 2)
-    assert area([3, 2, 1, 0]) == pytest.approx(2 / 3 * 0 / 2 + 1 / 3 * (0 + 1) / 2)
-    random = np.mean([area(list(order)) for order in itertools.permutations(range(4))])
-    assert area([3, 2, 1, 0]) < random < area([0, 1, 2, 3])
-
-
-def test_bootstrap():
-    values = np.random.default_rng(0).standard_normal(400)
-    mean, low, high = measures.bootstrap(values, seed=1)
-    assert mean == pytest.approx(values.mean())
-    # The interval of a mean of n is ±1.96 σ/√n.
-    assert high - low == pytest.approx(2 * 1.96 * values.std() / math.sqrt(400), rel=0.1)
-    assert measures.bootstrap(values, seed=1) == (mean, low, high) != measures.bootstrap(values, seed=2)
-
-
-# Deletions and the yardstick.
-
-
-def test_deletions_are_deletions_and_remembered(lens, sides, monkeypatch):
-    side = sides[1]
-    encoder = transformer(lens)
-    left = np.ones((2, side.count), dtype=bool)
-    left[1, 2] = False
-    ids = side.text.features["input_ids"][0].tolist()
-    del ids[int(np.flatnonzero(side.units)[2])]
-    model: Any = encoder._model
-    features = {"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, len(ids), dtype=torch.long)}
-    with torch.no_grad():
-        wanted = model(features)["sentence_embedding"][0].numpy()
-    found = side.embed(left)
-    assert np.allclose(found[1], wanted, atol=1e-6)
-    assert np.allclose(found[0], model.encode(side.text.text), atol=1e-6)
-    monkeypatch.setattr(type(encoder), "encode", None)
-    assert np.array_equal(side.embed(left[::-1]), found[::-1])
-
-
-def test_the_score_of_embeddings():
-    a, b = np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([1.0, 0.0])
-    assert score(a, b, "cosine").tolist() == [0.6, 0.0]
-    assert score(a, b, "dot").tolist() == [3.0, 0.0]
-
-
-def test_the_exact_yardstick_is_the_mean_over_all_orders(lens):
-    side = sides_of(lens, "The museum is open", "x")[0]
-    assert side.count == 4
-    values = np.zeros((side.count, len(side.whole())))
-    orders = list(itertools.permutations(range(side.count)))
-    for order in orders:
-        left = np.zeros((side.count + 1, side.count), dtype=bool)
-        for step, unit in enumerate(order):
-            left[step + 1 :, unit] = True
-        values[list(order)] += np.diff(side.embed(left), axis=0) / len(orders)
-    found = yardstick.solve(side)
-    assert np.allclose(found.values[side.units], values, atol=1e-9)
-    assert found.gap < 1e-9
-    assert not found.values[~side.units].any()
-
-
-def test_the_sampled_yardstick_agrees_with_the_exact_one(lens):
-    texts = "He sings well, and she reads.", "I do not drink coffee."
-    one, other = sides_of(lens, *texts)
-    assert 2**one.count > yardstick.FIRST_PASSES
-    exact = yardstick.measure_pair(lens, one, other, "cosine", exact=4096)
-    one, other = sides_of(lens, *texts)
-    sampled = yardstick.measure_pair(lens, one, other, "cosine", exact=0)
-    assert (exact.exact, exact.agreement, exact.passes) == (True, 1.0, 0)
-    assert not sampled.exact
-    assert sampled.agreement is not None
-    assert sampled.agreement >= yardstick.AGREEMENT
-    agreement = measures.spearman(sampled.matrix, exact.matrix)
-    assert agreement is not None
-    assert agreement >= yardstick.AGREEMENT
-
-
-def test_a_run_of_the_yardstick_goes_on_from_what_it_has(lens):
-    side = sides_of(lens, "He sings well, and she reads.", "x")[0]
-    run = yardstick.Run(side, seed=1, limit=0)
-    run.solve(64)
-    first = {row.tobytes() for row in run._tried}
-    run.solve(128)
-    both = [row.tobytes() for row in run._tried]
-    assert len(both) == len(set(both)) == 128
-    assert first < set(both)
 
 
 # The judge.
@@ -502,95 +353,3 @@ def test_the_front_is_what_no_one_beats():
 def test_a_picture_without_costs():
     rows = [row | {"cost": None, "cost_low": None, "cost_high": None} for row in made_up(2)]
     assert "no cost is known" in draw(rows, "a model", 3).axes[0].texts[0].get_text()
-
-
-# The command.
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory) -> str:
-    folder = tmp_path_factory.mktemp("model") / "tiny"
-    zoo.encoder().save(str(folder))
-    return str(folder)
-
-
-@pytest.fixture
-def invoke(tiny, tmp_path):
-    data = tmp_path / "pairs.csv"
-    with data.open("w", newline="") as file:
-        csv.writer(file).writerows([*((a, b, "3.5") for a, b in PAIRS), ("", "x", "1")])
-
-    def run(*arguments, data=data):
-        given = ["study", "faithfulness", "--data", data, "--out", tmp_path / "out", "-m", tiny, *arguments]
-        return CliRunner().invoke(app, [str(argument) for argument in given], catch_exceptions=False)
-
-    return run
-
-
-def test_the_command_from_end_to_end_and_again(invoke, tmp_path, monkeypatch):
-    options = ["--methods", "output, shapley,random", "--passes", "16", "--checks", "1", "--limit", "3"]
-    done = invoke(*options)
-    assert done.exit_code == 0, done.output
-    folder = tmp_path / "out" / "faithfulness"
-    wanted = {"journal.jsonl", "pairs.parquet", "pareto.png", "pareto.svg", "summary.json", "table.csv"}
-    assert {path.name for path in folder.iterdir()} == wanted
-    assert "shapley/16" in done.output
-    assert f"saved {folder / 'summary.json'}" in done.output.replace("\n", "")
-    first = (folder / "summary.json").read_text()
-
-    monkeypatch.setattr(court.Court, "hear", None)  # nothing is left to do
-    again = invoke(*options)
-    assert "going on after 3 of 3 pairs" in again.output
-    assert (folder / "summary.json").read_text() == first
-
-    other = invoke(*options, "--seed", "1")
-    assert other.exit_code == 2
-    assert "holds the beginning of another run: seed was 0 and is 1" in other.output.replace("\n", " ")
-
-
-def test_a_larger_limit_has_the_same_pairs_first(tmp_path):
-    from pairlens.cli.studies import draw
-    from pairlens.tables import Source
-
-    path = tmp_path / "many.csv"
-    path.write_text("".join(f"text {i},other {i}\n" for i in range(50)))
-    few, many = (draw(Source(path), limit, 0) for limit in (5, 20))
-    assert many[:5] == few
-    assert len(set(many)) == 20
-    assert draw(Source(path), 5, 1) != few
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--methods", "shapely"], "Did you mean 'shapley'"),
-        (["--layers", "0,top"], "--layers takes whole numbers"),
-        (["--layers", "7"], "layer 7 does not exist"),
-        (["--reference-terms", "drop"], "unknown reference_terms 'drop'"),
-        (["--measure", "cosinus"], "Did you mean 'cosine'"),
-        (["--column-a", "x"], "--column-a and --column-b go together"),
-    ],
-)
-def test_what_the_command_refuses(invoke, options, message):
-    done = invoke(*options)
-    assert done.exit_code == 2
-    assert message in done.output.replace("\n", " ")
-
-
-def test_data_that_cannot_be_used(invoke, tmp_path):
-    assert "there is no file" in invoke(data=tmp_path / "none.csv").output
-    (tmp_path / "empty.csv").write_text(" ,x\n")
-    done = invoke(data=tmp_path / "empty.csv")
-    assert done.exit_code == 2
-    assert "holds no pairs that can be used" in done.output.replace("\n", " ")
-
-
-def test_the_real_model(minilm):
-    pairs = [("A man plays the guitar.", "A person plays music."), ("It is not cold today.", "The weather is warm.")]
-    chosen = line_up(minilm, methods=["shapley", "output", "rollout", "random"], passes=[128])
-    found = judge(minilm, pairs, chosen, settings=Settings(checks=0), progress=False)
-    rows = {row["candidate"]: row for row in found.table}
-    assert rows["shapley/128"]["shapley"] > 0.9
-    assert rows["shapley/128"]["shapley"] > rows["output"]["shapley"]
-    assert abs(rows["random"]["shapley"]) < 0.5
-    assert found.summary["yardstick"]["exact"] == 2

@@ -1,4 +1,4 @@
-"""The one loader of pairs: scores, headers, and hub datasets. What it does with broken files is in test_cli."""
+"""The one loader of pairs: headers, columns, scores, hub datasets, and what it says about files it cannot read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,80 @@ import pytest
 
 from pairlens.errors import InputError
 from pairlens.tables import Source
+
+
+def rows(path: Path, text: str | bytes, columns=None):
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return [(row.number, row.line, row.a, row.b, row.reason) for row in Source(path, columns).rows()]
+
+
+def test_csv_with_a_known_header(tmp_path):
+    text = '\ufeffid,Sentence2,sentence1\r\n1,"x, ""y""\nz",w\r\n\r\n2,v\r\n3,,u\r\n'
+    assert rows(tmp_path / "p.csv", text) == [
+        (1, 2, "w", 'x, "y"\nz', ""),
+        (2, 5, "", "v", "text a is missing"),
+        (3, 6, "u", "", "text b is empty"),
+    ]
+
+
+def test_csv_without_a_header(tmp_path):
+    assert rows(tmp_path / "p.csv", "x,y\nz,w,v\n") == [(1, 1, "x", "y", ""), (2, 2, "z", "w", "")]
+    assert not Source(tmp_path / "p.csv").header()
+
+
+def test_tsv_has_no_quotes(tmp_path):
+    assert rows(tmp_path / "p.tsv", 'a\tb\n"x\ty"\n') == [(1, 2, '"x', 'y"', "")]
+
+
+def test_named_columns(tmp_path):
+    assert rows(tmp_path / "p.csv", "left,right\nx,y\n", ("right", "left")) == [(1, 2, "y", "x", "")]
+    with pytest.raises(InputError, match="Did you mean 'left'"):
+        rows(tmp_path / "p.csv", "left,right\nx,y\n", ("lefd", "right"))
+
+
+def test_jsonl(tmp_path):
+    lines = ['{"query": "x", "document": "y"}', "", '["z", "w"]', '{"query": 3, "document": null}', "{oops", "7"]
+    text = "\n".join([*lines, '{"query": "\\ud800", "document": "y"}\n'])
+    found = rows(tmp_path / "p.jsonl", text)
+    assert [row[:4] for row in found[:2]] == [(1, 1, "x", "y"), (2, 3, "z", "w")]
+    reasons = [row[4] for row in found[2:]]
+    for reason, expected in zip(
+        reasons, ["a is not a text but int", "not JSON", "not a pair", "half of a"], strict=True
+    ):
+        assert expected in reason
+    assert "text b is missing" in reasons[0]
+    with pytest.raises(InputError, match="--column-a"):
+        rows(tmp_path / "p.jsonl", '{"left": "x", "right": "y"}\n')
+
+
+def test_parquet(tmp_path):
+    pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    parquet.write_table(pa.table({"id": [1, 2], "left": ["x", None], "right": ["y", "z"]}), tmp_path / "p.parquet")
+    found = [(row.a, row.b, row.reason) for row in Source(tmp_path / "p.parquet").rows()]
+    assert found == [("x", "y", ""), ("", "z", "text a is missing")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("p.csv", b"x\ny\n", "comma"),
+        ("p.csv", b"a,b\n\xff,y\n", "UTF-8"),
+        ("p.csv", b"", "no pairs"),
+        ("p.csv", b"a,b\n", "no pairs"),
+        ("p.parquet", b"PAR1", "Parquet"),
+        ("p.xlsx", b"", "Valid: .csv"),
+    ],
+)
+def test_tables_that_cannot_be_read(invoke, loaded, name, content, message, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    done = invoke("batch", tmp_path / name, "-o", tmp_path / "out.csv")
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert not loaded
+
+
+# Scores and hub datasets.
 
 
 def read(path: Path, content: str | None = None, **options):

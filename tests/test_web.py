@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import socket
@@ -186,6 +187,7 @@ def test_every_example_of_the_documentation_works(server):
         ("/api/explain", {"a": A, "b": B, "layer": 3, "method": "fade"}, "has no layer"),
         ("/api/explain", {"a": A, "b": B, "layer": 3, "passes": 30}, "passes and seed are for method 'shapley'"),
         ("/api/explain", {"a": A, "b": B, "model": "minilmm"}, "unknown model 'minilmm'. Did you mean 'minilm'?"),
+        ("/api/explain", {"a": A, "b": B, "model": ""}, "unknown model"),
         ("/api/explain", {"a": A, "b": B, "model": "/etc/passwd"}, "unknown model"),
         ("/api/explain", {"a": A, "b": "\x00"}, "no token of the text"),
         ("/api/explain", {"a": A, "b": B, "roles": ["query"]}, "roles"),
@@ -230,6 +232,11 @@ def test_a_fault_is_told_in_general_and_logged_without_the_text(server, monkeypa
     assert "fault of pairlens" in one.json()["error"]
     assert "RuntimeError in" in caplog.text
     assert "secret" not in caplog.text + one.text + two.text
+
+
+def test_a_fault_that_no_future_can_hold_is_answered_too(server, monkeypatch):
+    monkeypatch.setattr(tasks.Explaining, "compute", lambda self, lens: next(iter([])))
+    assert server.post("/api/explain", {"a": A, "b": B}).status_code == 500
 
 
 # Who may ask, and in which form.
@@ -379,9 +386,10 @@ def test_what_is_no_result_cannot_be_drawn(server):
         {**whole, "settings": {"near": "x"}},
         {**whole, "text_a": "x" * 10_001},
     ]
-    for document in broken:
-        response = httpx.post(server.url + "/api/render", content=json.dumps(document), headers=JSON, timeout=60)
-        assert response.status_code == 422, (document, response.text[:200])
+    for document, kind in itertools.product(broken, ("html", "png")):
+        address = f"{server.url}/api/render?format={kind}"
+        response = httpx.post(address, content=json.dumps(document), headers=JSON, timeout=60)
+        assert response.status_code == 422, (document, kind, response.text[:200])
     huge = json.dumps(whole).replace(json.dumps(whole["score"]), "1e999", 1)
     assert httpx.post(server.url + "/api/render", content=huge, headers=JSON, timeout=60).status_code == 422
 

@@ -157,7 +157,7 @@ class Hit(BaseModel):
 class Ranking(BaseModel):
     """Passages, best first."""
 
-    hits: list[Hit]
+    hits: list[Hit] = Field(min_length=1)
     picture: dict[str, Any] | None = Field(None, description="All hits in one picture, where it was asked for.")
 
 

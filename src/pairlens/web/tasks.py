@@ -49,7 +49,7 @@ def check(task: Task, work: Work) -> str:
     if task.asked.passes is not None and task.asked.passes > limits.passes:
         raise Refusal(422, f"passes is {task.asked.passes}, and this server makes up to {limits.passes}.")
     check_chars([(name, text) for name, text, _ in texts], limits)
-    return choose("model", task.asked.model or names[0], names)
+    return names[0] if task.asked.model is None else choose("model", task.asked.model, names)
 
 
 def weigh(task: Task, lens: Lens, limits: Limits) -> bool:
@@ -175,6 +175,8 @@ def _finished(document: Any, limits: Limits) -> dict[str, Explanation]:
         )
         for hit in hits
     }
+    if not found:
+        raise InputError("there is no hit among these, so there is nothing to draw.")
     for e in found.values():
         check_chars([("a", e.text_a), ("b", e.text_b)], limits)
         check_tokens([("a", len(e.units_a)), ("b", len(e.units_b))], limits)

@@ -158,8 +158,12 @@ class Work:
                 job.check()
 
             job.check()
-            with progress.watch(step):
-                return task()
+            try:
+                with progress.watch(step):
+                    return task()
+            except StopIteration as error:
+                # No future can hold one: whoever waits would wait for ever.
+                raise RuntimeError("a calculation stopped short.") from error
 
     @contextmanager
     def lens(self, model: str) -> Iterator[Lens]:
