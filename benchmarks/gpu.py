@@ -1,8 +1,9 @@
 """What a CUDA device makes of integrated-jacobian: one pair, a batch, and how far both are from the device's limit.
 
-Three parts, all in one run: a single pair with all-MiniLM-L6-v2, with and without captured graphs; a batch through a
-model of 12 layers x 768 with random weights, in each precision, beside the rate of matrix products of the same shapes;
-and the papers' algorithm with 50 steps for the same model. Results go to benchmarks/results/gpu.json.
+Three parts, all in one run: single pairs with all-MiniLM-L6-v2, with and without captured graphs; a batch through a
+model of 12 layers x 768 with random weights, in each precision, with and without kernels of our own, beside the rate of
+matrix products of the same shapes; and the papers' algorithm with 50 steps for the same model. Results go to
+benchmarks/results/gpu.json.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch.utils.flop_counter import FlopCounterMode
 
-from pairlens import GaussLegendre, Lens
+from pairlens import GaussLegendre, Lens, kernels
 from pairlens.architectures import differentiable
 from pairlens.dual import Groups
 from pairlens.encoder import Encoder
 
 A = "A man is playing a guitar on the stage and a woman sings."
 B = "The woman sings while a man plays the guitar near a stage."
+C = "The woman sings loudly while a man plays the guitar near a stage."
 NODES, TOKENS, LAYER = 16, 16, 6
 
 
@@ -60,34 +62,41 @@ def product_rate(rows: int, width: int, inner: int, dtype: torch.dtype, tf32: bo
 
 
 def single_pair(model: Any) -> list[dict[str, Any]]:
-    """One pair, texts to matrix, tokenisation aside."""
+    """Pairs, texts to matrix, tokenisation aside."""
     found = []
     for precision in ("highest", "high"):
         lens = Lens(model, device="cuda", precision=precision)
-        encoder: Any = lens._encoder
-        read = milliseconds(lambda e=encoder: (e.read(A), e.read(B)))
-        for layer in (5, 0):
-            for graphs in (False, True):
-                encoder._graphs.enabled = graphs
-                e = lens.explain(A, B, layer=layer)
-                whole = milliseconds(lambda n=layer, lens=lens: lens.explain(A, B, layer=n), 10)
-                kept = encoder._graphs._kept.values()
-                found.append(
-                    {
-                        "precision": precision,
-                        "layer": layer,
-                        "graphs": graphs,
-                        "ms": whole - read,
-                        "tokenising_ms": read,
-                        "nodes": e.settings["nodes"],
-                        "gap": max(e.gap_a, e.gap_b),
-                        "captured": sum(type(graph).__name__ == "_Captured" for graph in kept),
-                        "shapes": len(kept),
-                        "score": e.score,
-                    }
-                )
-                print(found[-1], flush=True)
+        for layer, other in ((5, B), (5, C), (0, B), (0, C)):
+            found += [_pair(lens, other, layer, precision)]
+            print(found[-1], flush=True)
     return found
+
+
+def _pair(lens: Lens, other: str, layer: int, precision: str) -> dict[str, Any]:
+    encoder: Any = lens._encoder
+    read = milliseconds(lambda: (encoder.read(A), encoder.read(other)))
+    encoder._graphs.enabled = False
+    plain = lens.explain(A, other, layer=layer)
+    without = milliseconds(lambda: lens.explain(A, other, layer=layer), 5, 1)
+    encoder._graphs.enabled = True
+    with_graphs = milliseconds(lambda: lens.explain(A, other, layer=layer), 40, 6)
+    again = [lens.explain(A, other, layer=layer) for _ in range(20)]
+    e = again[-1]
+    kept = encoder._graphs._kept.values()
+    return {
+        "precision": precision,
+        "layer": layer,
+        "tokens": [len(e.tokens_a), len(e.tokens_b)],
+        "ms": with_graphs - read,
+        "ms_without_graphs": without - read,
+        "tokenising_ms": read,
+        "nodes": e.settings["nodes"],
+        "gap": max(e.gap_a, e.gap_b),
+        "off": max(float(abs(own.matrix - plain.matrix).max()) for own in again) / float(abs(plain.matrix).max()),
+        "captured": sum(type(graph).__name__ == "_Captured" for graph in kept),
+        "refused": sum(graph is False for graph in kept),
+        "score": e.score,
+    }
 
 
 def large_model(folder: str) -> Any:
@@ -132,20 +141,29 @@ def batch(model: Any, data: str, count: int) -> list[dict[str, Any]]:
             passes = milliseconds(
                 lambda t=tail, g=groups, d=direction, p=points, r=rows: t.derivatives(p, d, r, g), 5, 2
             )
+            with_kernels, kernels.enabled = kernels.enabled, False
+            plain = tail.derivatives(points, direction, rows, groups)
+            plainly = milliseconds(
+                lambda t=tail, g=groups, d=direction, p=points, r=rows: t.derivatives(p, d, r, g), 3, 1
+            )
+            kernels.enabled = with_kernels
         truth = value if truth is None else truth
         rate = counter.get_total_flops() / passes / 1e9
         kind = torch.bfloat16 if precision == "bf16" else torch.float32
         peak = product_rate(NODES * count * (TOKENS + 1) * TOKENS, 768, 3072, kind, precision != "highest")
         strings = [text.text for text in texts]
 
-        def whole(rule: Any = None, lens: Lens = lens, strings: list[str] = strings) -> list[Any]:
-            return list(lens.decompose(strings, layer=LAYER, rule=rule, tol=1e-3, progress=False))
+        tol = {"highest": 1e-3, "high": 2e-3, "bf16": 2e-2}[precision]
 
-        fixed = milliseconds(lambda: whole(GaussLegendre(NODES)), 3, 1) / len(texts)
+        def whole(rule: Any = None, lens: Lens = lens, strings: list[str] = strings, tol: float = tol) -> list[Any]:
+            return list(lens.decompose(strings, layer=LAYER, rule=rule, tol=tol, progress=False))
+
+        fixed = milliseconds(lambda: whole(GaussLegendre(NODES)), 5, 3) / len(texts)
         try:
             done = whole()
             adaptive: dict[str, Any] = {
-                "adaptive_ms": milliseconds(whole, 3, 1) / len(texts),
+                "adaptive_tol": tol,
+                "adaptive_ms": milliseconds(whole, 5, 3) / len(texts),
                 "adaptive_nodes": statistics.mean(c.settings["nodes"] for c in done),
                 "adaptive_gap": max(c.gap for c in done),
             }
@@ -157,6 +175,8 @@ def batch(model: Any, data: str, count: int) -> list[dict[str, Any]]:
                 "precision": precision,
                 "texts": len(texts),
                 "passes_ms": passes / len(texts),
+                "passes_ms_without_kernels": plainly / len(texts),
+                "kernels_off": float((value - plain).norm() / plain.norm()),
                 "text_ms": fixed,
                 "tflops": rate,
                 "peak": peak,
@@ -180,10 +200,41 @@ def profile_batch(model: Any, data: str, count: int, precision: str = "high") ->
     def run() -> None:
         list(lens.decompose(strings, layer=LAYER, rule=GaussLegendre(NODES), progress=False))
 
-    run()
-    with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as seen:
+    for _ in range(3):
         run()
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        run()
+        torch.cuda.synchronize()
     return seen.key_averages().table(sort_by="self_device_time_total", row_limit=22, max_name_column_width=60)
+
+
+def profile_single(model: Any) -> str:
+    """Where the time of a single pair goes, on the host and on the device."""
+    import cProfile
+    import io
+    import pstats
+
+    from torch.profiler import ProfilerActivity, profile
+
+    written = io.StringIO()
+    lens = Lens(model, device="cuda", precision="high")
+    for layer in (5, 0):
+        for _ in range(5):
+            lens.explain(A, B, layer=layer)
+        with profile(activities=[ProfilerActivity.CUDA]) as seen:
+            lens.explain(A, B, layer=layer)
+            torch.cuda.synchronize()
+        events = seen.key_averages()
+        busy, count = sum(event.self_device_time_total for event in events), sum(event.count for event in events)
+        written.write(f"layer {layer}: the device is busy for {busy / 1e3:.2f} ms in {count} kernels\n")
+        written.write(events.table(sort_by="self_device_time_total", row_limit=12, max_name_column_width=60))
+    host = cProfile.Profile()
+    host.enable()
+    for _ in range(50):
+        lens.explain(A, B, layer=5)
+    host.disable()
+    pstats.Stats(host, stream=written).sort_stats("tottime").print_stats(40)
+    return written.getvalue()
 
 
 def papers(model: Any, text: str, steps: int = 50, dims: int = 24) -> float:
@@ -247,19 +298,7 @@ def main() -> None:
         Path(options.out).parent.mkdir(parents=True, exist_ok=True)
         Path(options.out).write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if options.profile:
-        import cProfile
-        import pstats
-
-        lens = Lens(options.model, device="cuda", precision="high")
-        for _ in range(4):
-            lens.explain(A, B, layer=5)
-        host = cProfile.Profile()
-        host.enable()
-        for _ in range(20):
-            lens.explain(A, B, layer=5)
-        host.disable()
-        pstats.Stats(host).sort_stats("tottime").print_stats(28)
-        pstats.Stats(host).sort_stats("cumtime").print_stats(40)
+        print(profile_single(options.model))
         print(profile_batch(large, options.data, options.texts))
     print(json.dumps(results.get("papers_ms")))
 

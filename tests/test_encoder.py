@@ -172,8 +172,9 @@ def test_layers_before_the_entered_one_run_once(family):
         assert e.settings["nodes"] == [9, 9]
         for index, counts in runs.items():
             if index < entered:  # each text and each reference once, those of one length in one batch
-                assert sum(counts) == 4
-                assert len(counts) == len({len(e.tokens_a), len(e.tokens_b)})
+                lengths = len({len(e.tokens_a), len(e.tokens_b)})
+                assert sum(counts) == 2 + lengths
+                assert len(counts) == lengths
             else:
                 assert sum(counts) >= 2 * (2 + 9)
 
@@ -191,6 +192,85 @@ def test_one_layer_that_is_called_again_and_again():
     assert lens.layers == L
     assert found[0] % 3 == found[1] % 2 == 0
     assert found[0] / 3 == found[1] / 2 == found[2]
+
+
+def heads_of(lens: Lens, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many inputs run through the model from its first layer on, from now on: texts and references."""
+    encoder: Any = lens._encoder
+    runs, plain = [], encoder._record
+
+    def noted(route: Any, features: dict[str, Any], layer: int) -> Any:
+        runs.append(len(features["input_ids"]))
+        return plain(route, features, layer)
+
+    monkeypatch.setattr(encoder, "_record", noted)
+    return runs
+
+
+SAME = ("The tea is bad.", "The coffee was hot.", "The tea was cold.", "A man is here.")
+
+
+def test_references_of_one_length_run_once(monkeypatch):
+    lens = Lens(zoo.encoder(), dtype="float64")
+    assert len({len(lens._encoder.read(text).tokens) for text in SAME}) == 1
+    options: Any = {"layer": 1, "rule": GaussLegendre(2)}
+    expected = lens.fork().explain(*SAME[2:], **options)
+    lens.explain(*SAME[:2], **options)
+    runs = heads_of(lens, monkeypatch)
+    found = lens.explain(*SAME[2:], **options)
+    assert runs == [2]  # two texts, and no reference
+    np.testing.assert_array_equal(found.matrix, expected.matrix)
+    runs.clear()
+    # Another layer, another reference and another lens know nothing of it.
+    lens.explain(*SAME[:2], layer=2, rule=GaussLegendre(2))
+    lens.explain(*SAME[:2], reference="mask", **options)
+    assert runs == [1, 2, 1, 2]
+    other = lens.fork()
+    forked = heads_of(other, monkeypatch)
+    other.explain(*SAME[:2], **options)
+    assert forked[-2:] == [1, 2]  # behind those of its probe
+
+
+def step(model: Any) -> None:
+    for parameter in model.parameters():
+        parameter.grad = parameter.detach().clone()
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
+
+
+def write_through_data(model: Any) -> None:
+    for parameter in model.parameters():
+        parameter.data.mul_(1.1)
+
+
+def load_others(model: Any) -> None:
+    model.load_state_dict(zoo.encoder(seed=5).state_dict())
+
+
+@pytest.mark.parametrize("change", [step, write_through_data, load_others])
+def test_references_are_forgotten_when_the_weights_change(change):
+    model = zoo.encoder()
+    lens = Lens(model)
+    options: Any = {"layer": 1, "rule": GaussLegendre(2)}
+    before = lens.explain(*SAME[:2], **options)
+    change(model)
+    found, expected = lens.explain(*SAME[:2], **options), Lens(model).explain(*SAME[:2], **options)
+    np.testing.assert_array_equal(found.matrix, expected.matrix)
+    assert np.abs(found.matrix - before.matrix).max() > 1e-4
+
+
+def test_references_of_a_model_with_hooks_run_every_time(monkeypatch):
+    model: Any = zoo.encoder()
+    strength = [0.0]
+    layers_of(model, "bert")[0].register_forward_hook(
+        lambda _, __, output: (output[0] if isinstance(output, tuple) else output) + strength[0]
+    )
+    lens = Lens(model)
+    options: Any = {"layer": 2, "rule": GaussLegendre(2)}
+    plain = lens.explain(*SAME[:2], **options)
+    strength[0] = 1.0
+    found, expected = lens.explain(*SAME[:2], **options), Lens(model).explain(*SAME[:2], **options)
+    np.testing.assert_array_equal(found.matrix, expected.matrix)
+    assert np.abs(found.matrix - plain.matrix).max() > 1e-4
 
 
 def test_hooks_that_change_the_model_are_part_of_it():

@@ -1,60 +1,141 @@
-"""Which computations are captured, and which are kept. That graphs give the same numbers, benchmarks/gpu.py checks."""
+"""Computations that are captured and played again: the same numbers, whatever was there before.
 
+A processor has no graphs to capture. What is put in their place runs the captured function on the graph's own inputs,
+which is what a replay does on a device; all else, from the inputs' copies to the padding, is the real thing.
+`benchmarks/gpu.py` compares the real graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 
-from pairlens import graphs
-from pairlens.graphs import Graphs, padded
+import zoo
+from pairlens import Adaptive, GaussLegendre, Lens, graphs
+from pairlens.encoder import Encoder
+from pairlens.workshop import Workshop
+
+PAIRS = [
+    ("A man is here.", "The coffee is bad."),
+    ("The tea is bad.", "The tea was cold."),
+    ("The coffee was hot.", "Coffee is not bad."),
+    ("The food is good.", "The tea was hot."),
+]
+"""Texts of one length, to BERT's tokenizer."""
 
 
-class OnDevice(torch.Tensor):
-    """A tensor that says that it is on a CUDA device."""
+class Played(graphs._Captured):
+    """Stands in for a captured graph where there is no device."""
 
-    is_cuda = True
+    def _capture(
+        self, whole: Callable[[], tuple[torch.Tensor, ...]], pool: Any
+    ) -> tuple[tuple[torch.Tensor, ...], Callable[[], None], None]:
+        outputs = whole()
+
+        def replay() -> None:
+            for own, new in zip(outputs, whole(), strict=True):
+                own.copy_(new)
+
+        return outputs, replay, None
 
 
 @pytest.fixture
-def captured(monkeypatch):
-    """What was captured, by the number of rows."""
-    found = []
+def captured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphs, "_Captured", Played)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+    monkeypatch.setattr(Encoder, "_capturable", lambda self, route: not route.tap.carries)
 
-    def capture(self, function, inputs, size):
-        found.append(size)
-        return function
 
-    monkeypatch.setattr(Graphs, "_capture", capture)
-    monkeypatch.setattr(graphs, "KEPT", 2)
+@pytest.mark.parametrize(
+    ("family", "layer", "rule"),
+    [
+        ("bert", 0, Adaptive(1e-3)),
+        ("bert", 1, Adaptive(1e-3)),
+        ("mpnet", zoo.LAYERS, GaussLegendre(3)),
+        ("qwen3", 1, GaussLegendre(3)),
+        ("t5", 1, GaussLegendre(3)),  # whose layers hand on more than states, so that nothing is captured
+    ],
+)
+def test_replays_say_what_the_model_says(captured, family, layer, rule):
+    lens, plain = Lens(zoo.encoder(family), dtype="float64"), Lens(zoo.encoder(family), dtype="float64")
+    encoder: Any = plain._encoder
+    encoder._graphs.enabled = False
+    # Run, captured, played again, and all with other texts each time.
+    for pair in PAIRS:
+        found, expected = (own.explain(*pair, layer=layer, rule=rule) for own in (lens, plain))
+        assert found.settings["nodes"] == expected.settings["nodes"]
+        # Some families compute in float32 here and there, and a padded batch rounds differently.
+        np.testing.assert_allclose(found.matrix, expected.matrix, atol=1e-6 if family == "qwen3" else 1e-11)
+    kept = lens._encoder._graphs._kept.values()  # pyright: ignore[reportAttributeAccessIssue]
+    assert any(isinstance(graph, Played) for graph in kept) is (family != "t5")
+
+
+def test_two_lengths_at_a_time(captured, monkeypatch):
+    lens = Lens(zoo.encoder("t5"), dtype="float64")
+    pair = zoo.TEXTS[0], zoo.TEXTS[3]
+    expected = lens.explain(*pair, layer=1, rule=GaussLegendre(2))
+    assert len(expected.tokens_a) != len(expected.tokens_b)
+    monkeypatch.setattr(Workshop, "_beside", lambda self: 2)
+    np.testing.assert_array_equal(lens.explain(*pair, layer=1, rule=GaussLegendre(2)).matrix, expected.matrix)
+    with pytest.raises(ValueError, match="layer 9 does not exist"):
+        lens.explain(*pair, layer=9)
+    np.testing.assert_array_equal(lens.explain(*pair, layer=1, rule=GaussLegendre(2)).matrix, expected.matrix)
+
+
+def sizes_captured(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of what is captured from now on."""
+    found: list[int] = []
+    plain = Played.__init__
+
+    def noted(self: Any, function: Any, inputs: Any, *rest: Any) -> None:
+        found.append(len(inputs[0]))
+        plain(self, function, inputs, *rest)
+
+    monkeypatch.setattr(Played, "__init__", noted)
     return found
 
 
-def run(kept, rows, columns=3):
-    x = torch.ones(rows, columns).as_subclass(OnDevice)
-    return kept.run("sum", lambda x: (x.sum(1),), [x], padded(rows))[0].tolist()
+def double(kept: graphs.Graphs, size: int) -> None:
+    _, found = kept.run("double", lambda x: (2 * x,), [torch.arange(float(size))], wanted=1)
+    assert found.arrays()[0].tolist() == [2 * i for i in range(size)]
 
 
-def test_the_second_time_a_shape_is_captured(captured):
-    kept = Graphs()
+def test_the_second_time_a_shape_is_captured(captured, monkeypatch):
+    sizes, kept = sizes_captured(monkeypatch), graphs.Graphs(torch.device("cpu"))
     for _ in range(3):
-        assert run(kept, 4) == [3.0] * 4
-    assert captured == [4]
+        double(kept, 4)
+    assert sizes == [4]
 
 
-def test_the_one_not_used_for_longest_goes_even_before_it_was_captured(captured):
-    kept = Graphs()
-    for rows in (1, 2, 3, 1, 3, 1):
-        assert run(kept, rows) == [3.0] * rows
+def test_the_one_not_used_for_longest_goes_even_before_it_was_captured(captured, monkeypatch):
+    monkeypatch.setattr(graphs, "KEPT", 2)
+    sizes, kept = sizes_captured(monkeypatch), graphs.Graphs(torch.device("cpu"))
+    for size in (1, 2, 3, 1, 3, 1):
+        double(kept, size)
     # 1 was forgotten when 3 came, and begins again.
-    assert captured == [3, 1]
+    assert sizes == [3, 1]
+    assert len(kept._kept) == 2
 
 
-def test_what_is_not_on_a_device_is_not_captured(captured):
-    kept = Graphs()
-    for _ in range(3):
-        assert kept.run("double", lambda x: (2 * x,), [torch.ones(2)])[0].tolist() == [2.0, 2.0]
-    assert captured == []
+def test_what_cannot_be_captured_runs_as_it_is(captured, monkeypatch):
+    def refuse(*_: Any) -> None:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(Played, "_capture", refuse)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    kept = graphs.Graphs(torch.device("cpu"))
+    for value in (1.0, 2.0, 3.0):
+        # Each time another function by the same name: none is held on to.
+        (found,), _ = kept.run("add", lambda x, value=value: (x + value, x), [torch.zeros(1)], wanted=1)
+        assert found.item() == value
 
 
 @pytest.mark.parametrize(("count", "size"), [(1, 1), (2, 2), (5, 6), (9, 12), (16, 16), (17, 24), (100, 128)])
-def test_sizes_are_few(count, size):
-    assert padded(count) >= count
-    assert padded(count) == size
+def test_sizes_are_few_and_large_enough(count, size):
+    assert graphs.padded(count) == size
+    assert graphs.padded(count, 32) == max(32, size)
+    assert len({graphs.padded(i) for i in range(1, 1025)}) < 40

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import pairlens
 from pairlens import Adaptive, GaussLegendre, InputError, NotConverged, NumericalError, Riemann
 from pairlens.architectures import differentiable
-from pairlens.integrate import Problems, _forward, _reverse, integrate
+from pairlens.integrate import integrate
+from pairlens.paths import Problems, forward, reverse
 
 TOKENS, WIDTH, DIM = 5, 4, 6
 
@@ -66,15 +67,15 @@ def test_forward_is_reverse_is_finite_differences(seed):
     p = problems(seed, count=1)
     rows, alphas = torch.zeros(3, dtype=torch.long), np.array([0.1, 0.5, 0.9])
     with differentiable():
-        forward, reverse = _forward(p, rows, alphas, TOKENS), _reverse(p, rows, alphas, TOKENS)
+        forwards, backwards = forward(p, rows, alphas, TOKENS), reverse(p, rows, alphas, TOKENS)
         step, delta = 1e-6, p.x[0] - p.r[0]
         points = p.points(rows, alphas)
         for group in range(TOKENS):
             tangent = torch.zeros_like(delta)
             tangent[group] = delta[group]
             difference = (p.function(points + step * tangent, rows) - p.function(points - step * tangent, rows)) / 2
-            assert torch.allclose(forward[:, group], difference / step, atol=1e-7)
-    assert torch.allclose(forward, reverse, atol=1e-12)
+            assert torch.allclose(forwards[:, group], difference / step, atol=1e-7)
+    assert torch.allclose(forwards, backwards, atol=1e-12)
 
 
 def test_more_groups_than_dimensions_go_backward_with_the_same_result():

@@ -13,8 +13,8 @@ import oracles
 import zoo
 from pairlens import GaussLegendre, Lens, Riemann
 from pairlens.architectures import differentiable
-from pairlens.integrate import Problems, _forward, _reverse
 from pairlens.loading import offline_model
+from pairlens.paths import Problems, forward, reverse
 
 A, B = zoo.TEXTS[:2]
 EARLY = (0, 1, zoo.LAYERS - 1)
@@ -136,15 +136,15 @@ def test_forward_is_reverse_is_finite_differences(family, layer):
     problems = Problems(encoder.tail(heads), heads.x, heads.r, labels, (tokens,), cost=2**20)
     alpha = 0.3
     with differentiable():
-        forward, reverse = (
+        forwards, backwards = (
             push(problems, torch.zeros(1, dtype=torch.long), np.array([alpha]), tokens)[0].numpy()
-            for push in (_forward, _reverse)
+            for push in (forward, reverse)
         )
-    assert worst(forward, reverse) < rounding(family)
+    assert worst(forwards, backwards) < rounding(family)
     # A difference divides rounding errors by its step; a longer one would cross T5's kinks.
     step, tolerance = (1e-3, 5e-4) if family in FLOAT32_INSIDE else (1e-5, 1e-7)
     step, tolerance = (1e-4, 3e-3) if family == "t5" else (step, tolerance)
-    assert worst(oracles.differences(path(family, A, layer), alpha, step), reverse) < tolerance
+    assert worst(oracles.differences(path(family, A, layer), alpha, step), backwards) < tolerance
 
 
 @pytest.mark.parametrize("family", SMOOTH)

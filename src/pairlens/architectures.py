@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -95,26 +95,31 @@ def differentiable(*, attention: bool = True) -> Iterator[None]:
 
 
 class Tap:
-    """What the layers of one twin report to: it lets them run, notes what enters them, or puts other states in."""
+    """What the layers of one twin report to: it lets them run, notes what enters them, or puts other states in.
+
+    Attributes:
+        handed: what the layers handed on besides hidden states when they were last recorded, in order.
+    """
 
     def __init__(self) -> None:
         self._calls = 0
         self._inputs: list[Tensor] | None = None
-        self._outputs: list[Any] = []
+        self.handed: list[Any] = []
+        self._handing: Sequence[Any] = ()
         self._states: Tensor | None = None
         self._enter = 0
 
     def record(self, run: Callable[[], Any]) -> tuple[Any, list[Tensor]]:
         """Run the model once; also the hidden states that entered each layer, in order."""
-        self._calls, self._inputs, self._outputs = 0, [], []
+        self._calls, self._inputs, self.handed = 0, [], []
         try:
             return run(), self._inputs
         finally:
             self._inputs = None
 
-    def enter(self, layer: int, states: Tensor, run: Callable[[], Any]) -> Any:
-        """Run the model with `states` entering `layer`; the layers before it do not run. Wants a `record` before."""
-        self._calls, self._states, self._enter = 0, states, layer
+    def enter(self, layer: int, states: Tensor, handing: Sequence[Any], run: Callable[[], Any]) -> Any:
+        """Run the model with `states` entering `layer`; those before it do not run, but hand on what was recorded."""
+        self._calls, self._states, self._enter, self._handing = 0, states, layer, handing
         try:
             return run()
         finally:
@@ -123,20 +128,20 @@ class Tap:
     @property
     def carries(self) -> bool:
         """Whether layers hand on more than hidden states to one another, as T5's do."""
-        return any(isinstance(part, Tensor) for output in self._outputs for part in output or ())
+        return any(isinstance(part, Tensor) for output in self.handed for part in output or ())
 
     def visit(self, layer: nn.Module, hidden: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called in place of one layer, with what the model hands to it."""
         call, self._calls = self._calls, self._calls + 1
         if self._states is not None:
             if call < self._enter:
-                return _with_states(self._outputs[call], self._states)
+                return _with_states(self._handing[call], self._states)
             if call == self._enter:
                 hidden = self._states
         output = layer(hidden, *args, **kwargs)
         if self._inputs is not None:
             self._inputs.append(hidden)
-            self._outputs.append(_first_row(output))
+            self.handed.append(_first_row(output))
         return output
 
 

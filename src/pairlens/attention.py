@@ -62,8 +62,8 @@ def _mix(share: Tensor, primal: Tensor, query: Dual, key: Dual, value: Dual, sca
     """
     n, heads, tokens, size = query.shape
     if kernels.mixes(share):
-        states, tangents = ((x.primal for x in (query, key, value)), (x.tangent for x in (query, key, value)))
-        return kernels.mix(share, primal, (*states,), (*tangents,), scale)
+        states, tangents = zip(*((x.primal, x.tangent) for x in (query, key, value)), strict=True)
+        return kernels.mix(share, primal, states, tangents, scale)
     groups = query.tangent.shape[1]
     found = torch.empty(n, groups, tokens, heads, size, dtype=primal.dtype, device=primal.device)
     step = max(1, BLOCK // max(1, n * heads * tokens * tokens))
@@ -98,6 +98,10 @@ def _mix_local(share: Tensor, primal: Tensor, query: Dual, key: Dual, value: Dua
     groups = query.groups
     n, heads, tokens, size = query.shape
     count, members = len(groups), groups.members
+    if kernels.mixes(share):
+        states = [x.primal for x in (query, key, value)]
+        tangents = [x.tangent.expand(-1, count, -1, -1, -1) for x in (query, key, value)]
+        return kernels.mix(share, primal, states, tangents, scale, groups.labels)
     moved_queries, moved_keys, moved_values = (x.tangent[:, 0] for x in (query, key, value))
     by_query = share * torch.matmul(moved_queries * scale, key.primal.transpose(-1, -2))
     by_key = share * torch.matmul(query.primal * scale, moved_keys.transpose(-1, -2))

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-import copy
+import contextlib
 import functools
-import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import jvp
 
 from pairlens import dual, progress
-from pairlens.adjusted.layout import ADJUSTED
-from pairlens.architectures import differentiable, tap_layers, twin, untap, widths
-from pairlens.errors import InputError, ModelError, NumericalError
+from pairlens.adjusted.memory import Memory
+from pairlens.architectures import differentiable
+from pairlens.errors import ModelError
 from pairlens.games import Games, TokenGames
 from pairlens.gating import Gates, Positions, gated, pooling_weights
 from pairlens.graphs import Graphs
-from pairlens.integrate import BUDGET
-from pairlens.loading import SHIFTING, class_name, fingerprint, load
-from pairlens.reading import Reader, Text
-from pairlens.reference import reference_ids, reference_states
-from pairlens.routes import Route, routed
+from pairlens.model import PROBE, Model
+from pairlens.paths import BUDGET
+from pairlens.reading import Text, batch
+from pairlens.reference import reference_ids, reference_key
+from pairlens.routes import Route
 from pairlens.shapes import Array, Embeddings, Rows, States
 from pairlens.tails import Tail
+from pairlens.waiting import Pending
 
-ROLES = ("query", "document")
-SPACES = ("unit", "output", "raw")
-"""Which embedding is meant: of length one, as the model gives it, or as it is before a final normalisation."""
-PROBE = "one two three"
 PASSES = 4096
 """Tokens that plain forward passes take at a time: large enough for the matrix products, small enough for memory."""
 STEP = 2e10
@@ -44,8 +40,9 @@ STEP = 2e10
 class Heads:
     """Texts of one length as they enter layer ℓ.
 
-    `x` and `r`: hidden states of the texts and of their references, (texts, tokens, width). `embedding`: the model's
-    plain forward pass, in the space asked for, and `output` as the model gives it, (texts, dim).
+    `x` and `r`: hidden states of the texts and of their references, (texts, tokens, width). `features`: the model's
+    inputs on the host, one row a text; `handed`: what its layers hand on besides states. `pending`: which tokens move
+    at all, and the model's plain forward pass, on their way to the host; see `Encoder.arrived`.
     """
 
     texts: tuple[Text, ...]
@@ -53,11 +50,12 @@ class Heads:
     space: str
     x: States
     r: States
-    embedding: Tensor
-    output: Tensor
+    features: dict[str, Any]
+    handed: Sequence[Any]
+    pending: Pending
 
 
-class Encoder:
+class Encoder(Model):
     """One model, ready to be entered at any layer. The caller's model is never changed.
 
     Args:
@@ -70,157 +68,139 @@ class Encoder:
     def __init__(
         self, model: Any = None, *, device: Any = None, dtype: torch.dtype = torch.float32, matmul: str = "highest"
     ) -> None:
-        wanted = None if device is None else _check_device(device)
-        loaded, self.name, self.adjusted = load(model, wanted)
-        self.device = torch.device(loaded.device) if wanted is None else wanted
-        self.dtype = dtype
+        super().__init__(model, device=device, dtype=dtype)
         self.matmul = matmul
-        self._graphs = Graphs()
-        # Asked again every time: the caller may set another truncation, measure, prompt or length on the model.
-        self._model = loaded
-        self._twin = twin(nn.ModuleList(loaded.children()), dtype=dtype, device=self.device)
-        for module in self._twin:
-            shifting = [i for i, cls in enumerate(type(module).__mro__) if SHIFTING in cls.__name__]
-            if shifting:
-                # The papers' own class, where it is installed: its shift is ours to make.
-                module.__class__ = type(module).__mro__[shifting[-1] + 1]
-        self._routes: dict[str | None, Route] = {}
-        # The tap is state, so one thread at a time may run the twin.
-        self._lock = threading.RLock()
+        self._graphs, self._memory = Graphs(self.device), Memory()
+        self._streams: list[torch.cuda.Stream] = []
 
     def fork(self) -> Encoder:
         """Another encoder on the same weights, for another thread."""
-        other = copy.copy(self)
-        with self._lock:
-            other._twin = untap(twin(self._twin, dtype=self.dtype, device=self.device))
-        other._routes, other._lock, other._graphs = {}, threading.RLock(), Graphs()
+        other: Encoder = super().fork()
+        other._graphs, other._memory, other._streams = Graphs(self.device), Memory(), []
         return other
 
-    # What the model is like.
-
-    @property
-    def measure(self) -> str:
-        """The model's own similarity measure."""
-        return str(getattr(self._model, "_similarity_fn_name", None) or "cosine")
-
-    @property
-    def precision(self) -> str:
-        """The name of the dtype that is computed in."""
-        return str(self.dtype).removeprefix("torch.")
-
-    @property
-    def truncate_dim(self) -> int | None:
-        """How many dimensions the model keeps, None for all."""
-        return getattr(self._model, "truncate_dim", None)
-
-    @functools.cached_property
-    def fingerprint(self) -> str:
-        """A short name for the weights, from a few numbers of every one."""
-        return fingerprint(self._model)
-
-    def route(self, role: str | None = None) -> Route:
-        """The modules for a role; None is what `SentenceTransformer.encode` does without one."""
-        if role is not None and role not in ROLES:
-            raise InputError(f"a role is 'query', 'document' or None, not {role!r}.")
-        with self._lock:
-            if role not in self._routes:
-                self._routes[role] = self._open(role)
-            return self._routes[role]
-
-    def layers(self, role: str | None = None) -> int:
-        """L, the number of layers; 0 for static embeddings."""
-        return self.route(role).layers
-
-    def layer_index(self, layer: int, role: str | None = None) -> int:
-        """A layer from 0 to L; negative ones count from the end, so -1 is L."""
-        count = self.layers(role)
-        if role is not None and self.route(role).static:
-            return 0  # A router's static side has no layers; the layer is meant for the other side.
-        if not -count - 1 <= layer <= count:
-            raise InputError(
-                f"layer {layer} does not exist: this model has {count} layers, so 0 (the embedding layer's output) "
-                f"to {count} (the last layer's), or -1 to {-count - 1} from the end."
-            )
-        return layer if layer >= 0 else layer + count + 1
-
-    def pooling(self, role: str | None = None) -> str:
-        """The names of the pooling modes, joined by +."""
-        for module in self.route(role).modules:
-            if hasattr(module, "pooling_mode"):
-                mode: Any = module.pooling_mode
-                return mode if isinstance(mode, str) else "+".join(mode)
-            if hasattr(module, "get_pooling_mode_str"):
-                return module.get_pooling_mode_str()  # pyright: ignore[reportCallIssue]
-        return "mean" if self.route(role).static else "none"
-
-    def space(self, role: str | None, wanted: str) -> str:
-        """The name of a space, told apart only where it differs: without Normalize "output" is "raw", and so on."""
-        route = self.route(role)
-        ending = route.ending
-        if self.adjusted or route.static:
-            # The reference's embedding is zero, and zero cannot be normalised.
-            return "raw"
-        if wanted == "output":
-            if not ending:
-                return "raw"
-            if self.truncate_dim is None:
-                return "unit"
-        return wanted
+    def lanes(self, count: int) -> list[AbstractContextManager[object]]:
+        """Contexts in which so many works do not stand in one another's way: streams of a CUDA device."""
+        if self.device.type != "cuda":
+            return [contextlib.nullcontext()] * count
+        while len(self._streams) < count:
+            self._streams.append(torch.cuda.Stream(self.device))
+        for stream in self._streams[:count]:
+            stream.wait_stream(torch.cuda.current_stream(self.device))
+        return [torch.cuda.stream(stream) for stream in self._streams[:count]]
 
     # Head.
-
-    def read(self, text: str, role: str | None = None) -> Text:
-        """A text as the model reads it."""
-        route = self.route(role)
-        with self._lock:
-            for module, own in zip(self._twin, self._model.children(), strict=True):
-                length = getattr(own, "max_seq_length", None)
-                if length is not None and getattr(module, "max_seq_length", None) != length:
-                    module.max_seq_length = length
-            return route.reader.read(text, self._prompt(role))
 
     def heads(self, texts: Sequence[Text], layer: int, reference: str, space: str) -> Heads:
         """Texts of one length and role, up to layer ℓ: each layer runs once per text, and once per reference."""
         route = self.route(texts[0].role)
-        if layer > 0 and any(hasattr(module, "layer_weights") for module in route.modules):
+        if layer > 0 and route.pools_layers:
             raise ModelError("the model pools the states of all its layers, so only layer 0 determines its embedding.")
         count = len(texts)
-        with self._lock, differentiable():
-            features = self._features(texts, torch.arange(count).repeat(2))
-            own = torch.cat([text.features["input_ids"] for text in texts]).cpu()
-            ids = torch.stack([reference_ids(text, reference, route.reader) for text in texts])
-            same = (ids == own).all(-1).to(self.device)
-            features["input_ids"] = torch.cat([features["input_ids"][:count], ids.to(self.device)])
-            tensors = {name: value for name, value in features.items() if isinstance(value, Tensor)}
-            rest = {name: value for name, value in features.items() if name not in tensors}
-
-            def run(*given: Tensor) -> tuple[Tensor, ...]:
-                return self._head(route, {**dict(zip(tensors, given, strict=True)), **rest}, layer, space, count)
-
-            if self._capturable(route):
-                name = (route.role, layer, space, self.truncate_dim, tuple(sorted(map(repr, rest.items()))))
-                both, embedding, output = self._graphs.run(("head", name), run, list(tensors.values()))
-            else:
-                both, embedding, output = run(*tensors.values())
-            if not torch.isfinite(embedding).all():
-                raise self.not_finite()
+        ids = [reference_ids(text, reference, route.reader) for text in texts]
+        keys = [reference_key(text, own, layer) for text, own in zip(texts, ids, strict=True)]
+        with self._lock, _plainly():
+            known = self._remembered(route, dict(zip(keys, zip(texts, ids, strict=True), strict=True)), layer)
+            # References that are not known yet run with the texts, in one batch; those that are, come behind it.
+            fresh = {key: row for row, key in enumerate(keys) if key not in known}
+            rows = {key: row for row, key in enumerate([*fresh, *known], count)}
             # A text that is its own reference goes nowhere, not even by a rounding error.
-            x, r = both[:count], torch.where(same[:, None, None], both[:count], both[count:])
-            r = reference_states(r, texts, reference)
-            return Heads(tuple(texts), layer, space, x, r, embedding[:count], output[:count])
+            same = [torch.equal(own[None], text.features["input_ids"]) for own, text in zip(ids, texts, strict=True)]
+            places = torch.tensor([row if same[row] else rows[key] for row, key in enumerate(keys)])
+            features = batch([*texts, *(texts[row].replaced(ids[row]) for row in fresh.values())])
+            kept = torch.tensor([text.kept for text in texts]) if reference == "zero" else None
+            x, r, pending = self._run_head(route, features, layer, space, places, [*known.values()], kept)
+        own = {name: value[:count] if isinstance(value, Tensor) else value for name, value in features.items()}
+        return Heads(tuple(texts), layer, space, x, r, own, route.tap.handed if route.tap else (), pending)
 
-    def _head(
-        self, route: Route, features: dict[str, Any], layer: int, space: str, count: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """States of texts and of their references at a layer, and the texts' embeddings in a space and as put out."""
+    def arrived(self, heads: Heads) -> tuple[Array, Array, Array]:
+        """Which tokens move, (texts, tokens), and the texts' embeddings in the space and as put out, (texts, dim)."""
+        moved, embedding, output = heads.pending.arrays()
+        if not (np.isfinite(embedding).all() and np.isfinite(output).all()):
+            raise self.not_finite()
+        return moved, embedding, output
+
+    def _run_head(
+        self,
+        route: Route,
+        features: dict[str, Any],
+        layer: int,
+        space: str,
+        places: Tensor,
+        known: list[Tensor],
+        kept: Tensor | None,
+    ) -> tuple[States, States, Pending]:
+        """Texts' states at a layer and those of their references; see `Heads` for the rest.
+
+        Args:
+            route: the modules.
+            features: the model's inputs on the host: the texts', and behind them those of references.
+            layer: the layer.
+            space: the embedding wanted.
+            places: for every text, where its reference's states are: among the rows of features, or behind them.
+            known: states that need not be computed, (tokens, width) each.
+            kept: which tokens of the texts have states in their references that are not zero; None for all.
+        """
+        count = len(places)
+        tensors = {name: value for name, value in features.items() if isinstance(value, Tensor)}
+        rest = {name: value for name, value in features.items() if name not in tensors}
+
+        def run(places: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
+            with self._passing():
+                states, ran = self._record(route, {**dict(zip(tensors, given, strict=False)), **rest}, layer)
+                every = torch.cat([states, torch.stack(known)]) if known else states
+                x, r = states[:count], every[places]
+                if kept is not None:
+                    r = torch.where(given[-1][..., None], r, 0)
+                if self.adjusted:
+                    whole = self._before_ending(route, ran)
+                    shifted = whole[:count] - whole[places]
+                    embedding, output = (self._end_shifted(route, shifted, name) for name in (space, "output"))
+                else:
+                    embedding = self._finish(route, ran, space)[:count]
+                    same = space == self.space(route.role, "output")
+                    output = embedding if same else self._finish(route, ran, "output")[:count]
+                return torch.stack([x, r]), (x != r).any(-1), embedding, output
+
+        inputs = [places, *tensors.values(), *([] if kept is None else [kept])]
+        if not self._capturable(route) or not self._graphs.take(features["input_ids"].numel()):
+            both, *others = run(*[own.to(self.device) for own in inputs])
+            return both[0], both[1], Pending(*others)
+        name = (route.role, layer, space, self.truncate_dim, kept is None, repr(sorted(rest.items())))
+        (both,), pending = self._graphs.run(("head", name), run, inputs, wanted=3)
+        return both[0], both[1], pending
+
+    def _record(self, route: Route, features: dict[str, Any], layer: int) -> tuple[States, dict[str, Any]]:
+        """States at a layer, (rows, tokens, width), and what the transformer puts out."""
         assert route.tap is not None
         ran, inputs = route.tap.record(lambda: self._uncovered(route, features))
-        both = ran["token_embeddings"] if layer == route.layers else inputs[layer]
-        if self.adjusted:
-            whole = self._before_ending(route, ran)
-            shifted = whole[:count] - whole[count:]
-            return both, self._end_shifted(route, shifted, space), self._end_shifted(route, shifted, "output")
-        return both, self._finish(route, ran, space), self._finish(route, ran, "output")
+        return ran["token_embeddings"] if layer == route.layers else inputs[layer], ran
+
+    def _passing(self) -> AbstractContextManager[None]:
+        """A context for plain passes; on a CUDA device with the fastest attention, one kernel instead of eight."""
+        return differentiable(attention=self.device.type != "cuda")
+
+    def _remembered(
+        self, route: Route, references: Mapping[Hashable, tuple[Text, Tensor]], layer: int
+    ) -> dict[Hashable, Tensor]:
+        """States of references at a layer, (tokens, width) each, from before where they are known.
+
+        Those of one length are the same for all texts; each is computed by itself, so that it does not depend on what
+        else there is. Nothing is remembered where it would not pay, or might not hold: on CUDA devices, where a text
+        and its reference in one captured batch take no longer than the text alone and looking at the weights would; of
+        adjusted models, whose references' embeddings change too; of models with hooks, which may do anything.
+        """
+        if self.device.type == "cuda" or self.adjusted or route.hooked:
+            return {}
+        self._memory.check(self._twin)
+
+        def compute(key: Hashable) -> dict[Hashable, Tensor]:
+            text, ids = references[key]
+            features = self._features([text.replaced(ids)], torch.zeros(1, dtype=torch.long))
+            with self._passing():
+                return {(route.role, key): self._record(route, features, layer)[0][0]}
+
+        return {key: self._memory.look_up((route.role, key), lambda key=key: compute(key)) for key in references}
 
     # Deletion.
 
@@ -296,18 +276,18 @@ class Encoder:
     def tail(self, heads: Heads) -> Tail:
         """The rest of the encoder, as a function of the hidden states that enter layer ℓ."""
         route = self.route(heads.texts[0].role)
-        every = self._features(heads.texts, torch.arange(len(heads.texts)))
 
         def embed(states: Tensor, features: dict[str, Any]) -> Tensor:
             if heads.layer == route.layers:
                 ran = {**features, "token_embeddings": states}
             else:
                 assert route.tap is not None
-                ran = route.tap.enter(heads.layer, states, lambda: self._uncovered(route, features))
+                ran = route.tap.enter(heads.layer, states, heads.handed, lambda: self._uncovered(route, features))
             return self._finish(route, ran, heads.space)
 
         graphs = self._graphs if self._capturable(route) else None
-        return Tail(embed, every, (route.role, heads.layer, heads.space, self.truncate_dim), self.matmul, graphs)
+        name = (route.role, heads.layer, heads.space, self.truncate_dim)
+        return Tail(embed, heads.features, name, self.matmul, graphs)
 
     def takes_duals(self, role: str | None = None) -> bool:
         """Whether tails can be run on `Dual` states: tried out, once, against PyTorch's own forward mode."""
@@ -319,30 +299,26 @@ class Encoder:
 
     def cost(self, tokens: int, role: str | None = None, *, scores: bool = True) -> int:
         """Bytes that a forward pass over one text keeps alive at a time, roughly; without its attention `scores`."""
-        inner, heads = widths(self.route(role).modules[0])
+        inner, heads = self.route(role).widths
         return tokens * max(inner, heads * tokens if scores else 0) * 4 * torch.finfo(self.dtype).bits // 8
 
     def effort(self, role: str | None = None) -> float:
         """Operations that a forward pass takes for one token, roughly."""
-        inner, _ = widths(self.route(role).modules[0])
+        inner, _ = self.route(role).widths
         # A layer multiplies each token by 12 square matrices of the hidden width, which is a quarter of the inner one.
         return 1.5 * inner**2 * max(1, self.layers(role))
 
     def budget(self, tokens: int, role: str | None = None) -> int:
         """Bytes that the intermediate results of one chunk may take: less where somebody watches."""
-        budget = self._memory
+        budget = self._room
         if not progress.watched():
             return budget
         return min(budget, self.cost(tokens, role) * max(2, self._stride(self.route(role)) // tokens))
 
     @functools.cached_property
-    def _memory(self) -> int:
+    def _room(self) -> int:
         """Bytes that one chunk may take: on a device a quarter of what is free, on a processor what its caches like."""
         return torch.cuda.mem_get_info(self.device)[0] // 4 if self.device.type == "cuda" else BUDGET
-
-    def running(self) -> threading.RLock:
-        """A lock to hold while the tail is in use."""
-        return self._lock
 
     # Inside.
 
@@ -384,41 +360,6 @@ class Encoder:
         bare = {name: value for name, value in features.items() if name != "attention_mask"}
         return {**route.run(bare, 0, 1), "attention_mask": features["attention_mask"]}
 
-    def _prompt(self, role: str | None) -> str:
-        names = {"query": ("query",), "document": ("document", "passage", "corpus")}.get(role or "", ())
-        prompts: dict[str, str] = getattr(self._model, "prompts", None) or {}
-        for name in (*names, getattr(self._model, "default_prompt_name", None)):
-            if name is not None and name in prompts:
-                return prompts[name] or ""
-        return ""
-
-    def _open(self, role: str | None) -> Route:
-        modules: list[nn.Module] = []
-        adjusted = None
-        for module in self._twin:
-            if class_name(module) == ADJUSTED:
-                adjusted = module
-                modules += list(module.body)  # pyright: ignore[reportArgumentType]
-            else:
-                modules += list(routed(module, role)) if hasattr(module, "sub_modules") else [module]
-        reader = Reader(modules[0], role, self.device, adjusted)
-        route = Route(modules, role, reader)
-        if route.static:
-            return route
-        if not hasattr(modules[0], "auto_model"):
-            raise ModelError(
-                f"the model begins with {type(modules[0]).__name__}; pairlens explains transformers and static "
-                "embeddings."
-            )
-        shared = next((r for r in self._routes.values() if r.tap is not None and r.modules[0] is modules[0]), None)
-        if shared is not None:
-            route.tap, route.layers = shared.tap, shared.layers
-            return route
-        with differentiable():
-            features = self._features([reader.read(PROBE, "")], torch.zeros(1, dtype=torch.long))
-            route.tap, route.layers = tap_layers(modules[0], lambda: route.run(features, 0, 1))
-        return route
-
     def _encode(self, route: Route, texts: Sequence[Text], keeps: Sequence[Array], space: str) -> Tensor:
         """Texts of one length after deletion, in one batch."""
         if route.static:
@@ -431,7 +372,7 @@ class Encoder:
             return self._finish(route, {"sentence_embedding": torch.stack(means)}, space)
         inputs = [self._kept(text.features, keep) for text, keep in zip(texts, keeps, strict=True)]
         features = {
-            name: torch.cat([own[name] for own in inputs]) if isinstance(value, Tensor) else value
+            name: torch.cat([own[name] for own in inputs]).to(self.device) if isinstance(value, Tensor) else value
             for name, value in inputs[0].items()
         }
         ran = route.run(dict(features), 0, 1)
@@ -447,57 +388,13 @@ class Encoder:
         """A text's features with only the tokens that stay."""
         columns = torch.as_tensor(np.flatnonzero(keep))
         return {
-            name: value[:, columns.to(value.device)].to(self.device)
+            name: value[:, columns]
             if isinstance(value, Tensor) and value.ndim == 2 and value.shape[1] == len(keep)
             else value
             for name, value in features.items()
         }
 
-    def _features(self, texts: Sequence[Text], rows: Tensor) -> dict[str, Any]:
-        """The model's input for a batch in which row i is text `rows[i]`."""
-        features: dict[str, Any] = {}
-        rows = rows.to(self.device)
-        for name, first in texts[0].features.items():
-            if isinstance(first, Tensor):
-                features[name] = torch.cat([text.features[name] for text in texts]).to(self.device)[rows]
-            else:
-                features[name] = first
-        return features
 
-    def _finish(self, route: Route, ran: dict[str, Any], space: str) -> Tensor:
-        """From the transformer's output to the embedding in a space."""
-        stop = len(route.modules) - (route.ending if space == "raw" else 0)
-        embedding = route.run(dict(ran), 1, stop)["sentence_embedding"]
-        if self.truncate_dim is not None:
-            embedding = embedding[..., : self.truncate_dim]
-        return F.normalize(embedding, dim=-1) if space == "unit" else embedding
-
-    def _before_ending(self, route: Route, ran: dict[str, Any]) -> Tensor:
-        """From the transformer's output to the whole embedding before a final Normalize."""
-        return route.run(dict(ran), 1, len(route.modules) - route.ending)["sentence_embedding"]
-
-    def _end_shifted(self, route: Route, shifted: Tensor, space: str) -> Tensor:
-        """What an adjusted model makes of its shifted embedding, in a space."""
-        if space == "output" and route.ending:
-            shifted = F.normalize(shifted, dim=-1)
-        return shifted if self.truncate_dim is None else shifted[..., : self.truncate_dim]
-
-    def not_finite(self) -> NumericalError:
-        """The error for an embedding that is not a number, with the weights to blame."""
-        bad = [name for name, p in self._twin.named_parameters() if not torch.isfinite(p).all()]
-        where = f"these weights: {', '.join(bad[:3])}{' …' if len(bad) > 3 else ''}" if bad else "the forward pass"
-        return NumericalError(f"the model's embedding is not a number, from {where}. Load the model anew.")
-
-
-def _check_device(device: Any) -> torch.device:
-    """A torch device that this machine has."""
-    try:
-        found = torch.device(device)
-        torch.empty(0, device=found)
-    except (RuntimeError, AssertionError, TypeError) as error:
-        names = [name for name in ("cuda", "mps") if getattr(torch, name, None) and getattr(torch, name).is_available()]
-        here = ", ".join(["cpu", *names])
-        raise InputError(
-            f"device {device!r} cannot be used on this machine, which has {here}: {str(error).splitlines()[0]}"
-        ) from error
-    return found
+def _plainly() -> AbstractContextManager[object]:
+    """A context in which tensors are made that can be differentiated with later, whatever mode the caller is in."""
+    return torch.inference_mode(False) if torch.is_inference_mode_enabled() else contextlib.nullcontext()

@@ -11,7 +11,8 @@ from torch import Tensor
 from pairlens.architectures import differentiable
 from pairlens.contributions import Contributions
 from pairlens.errors import InputError
-from pairlens.integrate import Problems, check_groups, integrate
+from pairlens.integrate import check_groups, integrate
+from pairlens.paths import Problems
 from pairlens.quadrature import Rule, check_rule
 from pairlens.tokens import Unit
 

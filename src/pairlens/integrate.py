@@ -10,26 +10,25 @@ the primal among them; reverse mode needs one cotangent per output dimension. Wh
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.func import jvp, vjp, vmap
 
-from pairlens import dual, progress
-from pairlens.architectures import differentiable
+from pairlens import progress
 from pairlens.errors import InputError, NotConverged, NumericalError
-from pairlens.quadrature import Adaptive, Ask, Plan, Rule, Table, first_points, plan
-from pairlens.shapes import Array, Embeddings, Points, Rows, Values
+from pairlens.paths import Answers, Problems, slopes, sums, values
+from pairlens.quadrature import SAMPLES, Adaptive, Ask, Plan, Rule, Table, first_points, plan
+from pairlens.shapes import Array, Values
+from pairlens.waiting import Steps, finish
 
-Function = Callable[[Points, Rows], Embeddings]
-"""e: points (nodes, *shape), and for every point the problem it belongs to, to embeddings (nodes, dim)."""
-
-BUDGET = 384 * 2**20
-"""Bytes that the intermediate results of one chunk may take together, unless the caller knows better."""
+AHEAD = 16
+"""The sampling of e that is asked for at once where a device waits for questions rather than for answers."""
+LOOK = 0.02
+"""How much of the work the first look along the paths is, roughly."""
 
 
 @dataclass(frozen=True)
@@ -62,69 +61,6 @@ def spread(integral: Integral, active: Sequence[int], count: int) -> Integral:
     return replace(integral, values=values, error=error, noise=noise)
 
 
-@dataclass(frozen=True)
-class Problems:
-    """Integrals over paths of one shape that are solved together.
-
-    Attributes:
-        function: e.
-        x: ends of the paths, (problems, *shape).
-        r: starts of the paths, (problems, *shape).
-        labels: the group of every element, (problems, *shape) or 1 in any dimension; -1: in no group asked for.
-        groups: how many groups each problem has.
-        cost: bytes that one tangent at one point keeps alive, to chunk by.
-        budget: bytes that the intermediate results of one chunk may take together.
-        push: derivatives of e at points (n, tokens, width) in the direction of groups of tokens, (n, groups, dim), for
-            labels with one number a token; given the points, the sum of all directions, their problems and the groups.
-            None: PyTorch's own forward mode.
-        limit: relative rounding error of `push`, where it is less exact than e.
-    """
-
-    function: Function
-    x: Tensor
-    r: Tensor
-    labels: Tensor
-    groups: tuple[int, ...]
-    cost: int
-    budget: int = BUDGET
-    push: Callable[[Tensor, Tensor, Tensor, dual.Groups], Tensor] | None = None
-    limit: float = 0.0
-
-    @property
-    def noise(self) -> float:
-        """Relative rounding error to expect of e."""
-        return 4 * torch.finfo(self.x.dtype).eps
-
-    def points(self, rows: Tensor, alphas: Array) -> Tensor:
-        """The points h(α) of the given problems, (nodes, *shape)."""
-        alpha = torch.as_tensor(alphas, dtype=self.x.dtype, device=self.x.device)
-        alpha = alpha.view(-1, *[1] * (self.x.ndim - 1))
-        return torch.lerp(self.r[rows], self.x[rows], alpha)
-
-    def in_chunks(
-        self, count: int, tangents: int, work: Callable[[Problems, slice], Tensor]
-    ) -> Iterator[tuple[slice, Tensor]]:
-        """Do work on slices of `count` points, so that each with its tangents stays within the budget.
-
-        Where the memory is less than the budget said, the budget is halved and the work goes on.
-        """
-        problems, start = self, 0
-        while start < count:
-            size = max(1, problems.budget // (problems.cost * (tangents + 1)))
-            part = slice(start, min(start + size, count))
-            try:
-                done = work(problems, part)
-            except (torch.OutOfMemoryError, MemoryError):
-                if problems.budget < problems.cost:
-                    raise
-                problems = replace(problems, budget=problems.budget // 2)
-                if self.x.is_cuda:
-                    torch.cuda.empty_cache()
-                continue
-            yield part, done
-            start = part.stop
-
-
 def integrate(problems: Problems, rule: Rule) -> list[Integral]:
     """Solve the problems, each with as many nodes as its rule asks for.
 
@@ -132,11 +68,21 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
         NotConverged: an adaptive rule did not reach its tolerance.
         NumericalError: e is not finite.
     """
-    count = len(problems.x)
-    reached = 0.02
-    with progress.share(0, reached):
-        seen = _evaluate(problems, [(i, Ask(first_points(rule))) for i in range(count)])
-    ends = [values[[0, -1]] for values in seen]
+    return finish(integrating(problems, rule, look(problems, rule)))
+
+
+def look(problems: Problems, rule: Rule) -> Answers:
+    """Ask for e where the rule wants to know it before it begins; the problems' groups do not matter yet."""
+    points = first_points(rule)
+    with progress.share(0, LOOK):
+        return values(problems, [(i, points) for i in range(len(problems.x))])
+
+
+def integrating(problems: Problems, rule: Rule, looked: Answers) -> Steps[list[Integral]]:
+    """As `integrate`, stopping where it would wait for a device; `looked` is what `look` asked for."""
+    reached = LOOK
+    seen = looked.arrays()
+    ends = [own[[0, -1]] for own in seen]
     for reference, embedding in ends:
         _check_ends(reference, embedding)
     # Without a group nothing moves, and ends that differ do so by a rounding error.
@@ -147,14 +93,15 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
         )
         for i, (start, stop) in enumerate(ends)
     ]
-    plans: dict[int, Plan] = {i: plan(rule, problems.noise, seen[i], problems.limit) for i in moving}
+    ahead = AHEAD if problems.waits(AHEAD) else SAMPLES[0]
+    plans: dict[int, Plan] = {i: plan(rule, problems.noise, seen[i], problems.limit, ahead) for i in moving}
     questions: dict[int, Ask | Table] = {i: next(plans[i]) for i in moving}
     while questions:
         # How many rounds there will be, nobody knows; those of tables alone are most of the work.
         left = 0.85 if any(isinstance(question, Ask) for question in questions.values()) else 0.05
         until = 1 - (1 - reached) * left
         with progress.share(reached, until):
-            answers = _answer(problems, questions, ends, solved)
+            answers = yield from _answer(problems, questions, ends, solved)
         reached = until
         questions = {}
         for i, answer in answers.items():
@@ -199,7 +146,7 @@ def _answer(
     questions: dict[int, Ask | Table],
     ends: list[Array],
     solved: list[Integral],
-) -> dict[int, Array]:
+) -> Steps[dict[int, Array]]:
     """Answer the questions of many plans, those of one kind in one batch. Better solutions go into `solved`."""
     answers: dict[int, Array] = {}
     asked = [(i, question) for i, question in questions.items() if isinstance(question, Ask)]
@@ -208,14 +155,20 @@ def _answer(
         if not batch:
             continue
         with progress.share(0.1 * slope, 0.1 + 0.2 * slope):
-            found = (_slopes if slope else _evaluate)(problems, batch)
-        answers.update({i: values for (i, _), values in zip(batch, found, strict=True)})
+            found = (slopes if slope else values)(problems, [(i, question.points) for i, question in batch])
+        yield
+        answers.update({i: own for (i, _), own in zip(batch, found.arrays(), strict=True)})
     tables = [(i, question) for i, question in questions.items() if isinstance(question, Table)]
     if tables:
+        weights = np.concatenate([table.weights for _, table in tables])
+        factors = np.stack([weights, weights - np.concatenate([table.check for _, table in tables])])
         with progress.share(0.3 if asked else 0.0, 1):
-            solutions = _contributions(problems, tables, ends[0].shape[1])
-        for (i, table), (values, doubt) in zip(tables, solutions, strict=True):
-            integral = _measure(values, doubt, *ends[i], nodes=len(table))
+            nodes = [(i, table.nodes) for i, table in tables]
+            pending = sums(problems, nodes, factors, ends[0].shape[1])
+        yield
+        every = functools.reduce(np.add, [part.arrays()[0] for part in pending])
+        for i, table in tables:
+            integral = _measure(*every[:, i, : problems.groups[i]], *ends[i], nodes=len(table))
             if solved[i].nodes == 0 or integral.gap < solved[i].gap:
                 solved[i] = integral
             answers[i] = np.array([integral.gap])
@@ -236,140 +189,6 @@ def _measure(values: Array, doubt: Array, reference: Array, embedding: Array, no
     scale = min(1.0, 3 * miss / total) if total > 0 else 0.0
     error = np.maximum(scale * rows, miss / size * np.linalg.norm(values, axis=1))
     return Integral(values, error, reference, embedding, gap=miss / size, nodes=nodes)
-
-
-def _gather(asked: Sequence[tuple[int, Ask | Table]], device: torch.device) -> tuple[Tensor, Array, list[slice]]:
-    """The points of many questions in one list: their problems, their α, and where each question's points lie."""
-    points = [question.points if isinstance(question, Ask) else question.nodes for _, question in asked]
-    rows = np.concatenate([np.full(len(p), i) for (i, _), p in zip(asked, points, strict=True)])
-    edges = np.cumsum([0, *map(len, points)])
-    spans = [slice(int(a), int(b)) for a, b in itertools.pairwise(edges)]
-    return torch.as_tensor(rows, device=device), np.concatenate(points), spans
-
-
-def _evaluate(problems: Problems, asked: Sequence[tuple[int, Ask]]) -> list[Array]:
-    """Values of e at the points asked for: one (points, dim) array a question."""
-    rows, alphas, spans = _gather(asked, problems.x.device)
-    steps = progress.Steps(len(alphas))
-
-    def evaluate(problems: Problems, part: slice) -> Tensor:
-        with differentiable(attention=False):
-            return problems.function(problems.points(rows[part], alphas[part]), rows[part]).double().cpu()
-
-    return _collect(problems.in_chunks(len(alphas), 0, evaluate), steps, spans)
-
-
-def _collect(chunks: Iterator[tuple[slice, Tensor]], steps: progress.Steps, spans: Sequence[slice]) -> list[Array]:
-    """What chunks of points gave, by question."""
-    found = []
-    for part, values in chunks:
-        found.append(values)
-        steps.advance(part.stop - part.start)
-    values = torch.cat(found).numpy()
-    return [values[span] for span in spans]
-
-
-def _slopes(problems: Problems, asked: Sequence[tuple[int, Ask]]) -> list[Array]:
-    """The derivative of e along the whole path, with the one tangent that is the sum of all groups'."""
-    rows, alphas, spans = _gather(asked, problems.x.device)
-    steps = progress.Steps(len(alphas))
-
-    def slope(problems: Problems, part: slice) -> Tensor:
-        r = rows[part]
-        with differentiable():
-            direction, points = problems.x[r] - problems.r[r], problems.points(r, alphas[part])
-            if problems.push is not None:
-                together = dual.Groups.of(torch.zeros_like(problems.labels[r][..., 0]), 1, points.dtype)
-                return problems.push(points, direction, r, together)[:, 0].double().cpu()
-            return jvp(lambda h: problems.function(h, r), (points,), (direction,))[1].double().cpu()
-
-    return _collect(problems.in_chunks(len(alphas), 1, slope), steps, spans)
-
-
-def _contributions(problems: Problems, tables: Sequence[tuple[int, Table]], dim: int) -> list[tuple[Array, Array]]:
-    """For every table its problem's contributions, and by how much they differ under the check rule."""
-    rows, alphas, _ = _gather(tables, problems.x.device)
-    # Added up where they are made, in float64, which Apple's devices do not have.
-    place = torch.device("cpu") if problems.x.device.type == "mps" else problems.x.device
-    weights = torch.as_tensor(np.concatenate([table.weights for _, table in tables]), device=place)
-    doubts = weights - torch.as_tensor(np.concatenate([table.check for _, table in tables]), device=place)
-    owner = torch.as_tensor(np.repeat(np.arange(len(tables)), [len(table) for _, table in tables]), device=place)
-    groups = max(problems.groups[i] for i, _ in tables)
-    sums = torch.zeros(2, len(tables), groups, dim, dtype=torch.float64, device=place)
-    # Reverse mode costs a cotangent per output dimension, whatever the number of groups.
-    push = _forward if groups <= dim else _reverse
-    tangents = min(groups, dim)
-
-    def derive(problems: Problems, part: slice) -> Tensor:
-        with progress.share(part.start / len(alphas), part.stop / len(alphas)):
-            return push(problems, rows[part], alphas[part], groups).to(place).double()  # (nodes, groups, dim)
-
-    for part, derivative in problems.in_chunks(len(alphas), tangents, derive):
-        for total, factor in zip(sums, (weights, doubts), strict=True):
-            total.index_add_(0, owner[part], factor[part, None, None] * derivative)
-    values, doubt = sums.cpu().numpy()
-    return [(values[k, : problems.groups[i]], doubt[k, : problems.groups[i]]) for k, (i, _) in enumerate(tables)]
-
-
-def _forward(problems: Problems, rows: Tensor, alphas: Array, groups: int) -> Tensor:
-    """Directional derivatives at points of the paths, one tangent per group, (nodes, groups, dim)."""
-    with differentiable():
-        points = problems.points(rows, alphas)
-        direction = problems.x[rows] - problems.r[rows]
-    labels = problems.labels[rows]
-    size = max(1, problems.budget // (problems.cost * len(rows)) - 1)
-    if problems.push is not None:
-        every = dual.Groups.of(problems.labels[..., 0], groups, points.dtype).of_rows(rows)
-        found, steps = [], progress.Steps(groups)
-        for start in range(0, groups, size):
-            part = slice(start, min(start + size, groups))
-            with differentiable():
-                found.append(problems.push(points, direction, rows, every.part(part)))
-            steps.advance(part.stop - part.start)
-        return torch.cat(found, dim=1)
-
-    def push(group: Tensor) -> Tensor:
-        tangent = torch.where(labels == group, direction, 0)
-        return jvp(lambda h: problems.function(h, rows), (points,), (tangent,))[1]
-
-    return _mapped(push, torch.arange(groups, device=points.device), size, axis=1)
-
-
-def _reverse(problems: Problems, rows: Tensor, alphas: Array, groups: int) -> Tensor:
-    """The same from one cotangent per output dimension, (nodes, groups, dim)."""
-    with differentiable():
-        points = problems.points(rows, alphas)
-        direction = problems.x[rows] - problems.r[rows]
-        with torch.enable_grad():
-            output, pull = vjp(lambda h: problems.function(h, rows), points)[:2]
-    labels = problems.labels[rows]
-    spread = tuple(d for d in range(1, direction.ndim) if labels.shape[d] == 1 and direction.shape[d] > 1)
-    nodes, dim = output.shape
-    index = labels.expand([direction.shape[d] if d not in spread else 1 for d in range(direction.ndim)]).flatten(1)
-    asked = index >= 0
-
-    def push(cotangent: Tensor) -> Tensor:
-        moved = pull(cotangent)[0] * direction
-        moved = moved.sum(spread, keepdim=True) if spread else moved
-        share = torch.where(asked, moved.flatten(1), 0)
-        return torch.zeros(nodes, groups, dtype=share.dtype, device=share.device).scatter_add(
-            1, index.clamp(min=0), share
-        )
-
-    size = max(1, problems.budget // (problems.cost * len(rows)) - 1)
-    basis = torch.eye(dim, dtype=points.dtype, device=points.device)[:, None].expand(dim, nodes, dim)
-    return _mapped(push, basis, size, axis=2)
-
-
-def _mapped(push: Callable[[Tensor], Tensor], items: Tensor, size: int, axis: int) -> Tensor:
-    """`push` of all items, so many at a time, side by side along an axis of the result."""
-    found, steps = [], progress.Steps(len(items))
-    for part in items.split(size):
-        # Whoever watches may take long to answer: nothing is held meanwhile that another thread waits for.
-        with differentiable():
-            found.append(vmap(push, out_dims=axis)(part))
-        steps.advance(len(part))
-    return torch.cat(found, dim=axis)
 
 
 def check_groups(groups: Tensor, shape: torch.Size) -> tuple[Tensor, int]:

@@ -28,25 +28,35 @@ except ImportError:
     triton = None
 
 
+EXACTLY = "tf32x3"
+"""How attention's products are taken, always in full: three products of TF32 for one, as exact as float32 and twice as
+fast. One alone, which cuts digits off, cost MiniLM's layer 0 a gap of 1e-3."""
+enabled = triton is not None
+"""Whether they are used where they can be."""
+BLOCK = 4096
+"""Numbers that one program multiplies."""
 WIDEST = 8192
 """Numbers of a token's state that fit into one program."""
 
 
 def mixes(share: Tensor) -> bool:
     """Whether attention with shares (n, heads, tokens, tokens) can be done here."""
-    return triton is not None and share.is_cuda and share.dtype == torch.float32 and share.shape[-1] <= LONGEST
+    return enabled and share.is_cuda and share.dtype == torch.float32 and share.shape[-1] <= LONGEST
 
 
 def normalises(tangent: Tensor) -> bool:
     """Whether a normalisation of tangents (…, width) can be done here."""
-    return triton is not None and tangent.is_cuda and tangent.dtype == torch.float32 and tangent.shape[-1] <= WIDEST
+    return enabled and tangent.is_cuda and tangent.dtype == torch.float32 and tangent.shape[-1] <= WIDEST
 
 
-def normalise(tangent: Tensor, primal: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None) -> Tensor:
+def normalise(
+    tangent: Tensor, rest: Tensor | None, primal: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None
+) -> Tensor:
     """The tangents of a layer normalisation, (n, groups, …, width).
 
     Args:
         tangent: those of its input, (n, groups, …, width).
+        rest: what is to be added to them before, of the same shape, as a residual is.
         primal: the input, (n, …, width).
         mean: its mean, (n, …, 1).
         rstd: one over its deviation, (n, …, 1).
@@ -55,10 +65,12 @@ def normalise(tangent: Tensor, primal: Tensor, mean: Tensor, rstd: Tensor, weigh
     assert triton is not None
     tangent, primal = tangent.contiguous(), primal.contiguous()
     width, groups = tangent.shape[-1], tangent.shape[1]
+    added = tangent if rest is None else rest.expand_as(tangent).contiguous()
     found = torch.empty_like(tangent)
     inner = primal[0].numel() // width
     _normalise[(tangent.numel() // width,)](
         tangent,
+        added,
         primal,
         mean.contiguous(),
         rstd.contiguous(),
@@ -69,6 +81,7 @@ def normalise(tangent: Tensor, primal: Tensor, mean: Tensor, rstd: Tensor, weigh
         WIDTH=width,
         WIDE=triton.next_power_of_2(width),
         WEIGHED=weight is not None,
+        ADDED=rest is not None,
         num_warps=4 if width > 512 else 2,
     )
     return found
@@ -80,6 +93,7 @@ def mix(
     states: Sequence[Tensor],
     tangents: Sequence[Tensor],
     scale: float,
+    labels: Tensor | None = None,
 ) -> Tensor:
     """The tangents of attention's output, (n, groups, heads, tokens, size).
 
@@ -89,6 +103,7 @@ def mix(
         states: queries, keys and values, each (n, heads, tokens, size).
         tangents: theirs, each (n, groups, heads, tokens, size).
         scale: what the scores are multiplied by.
+        labels: where tangents are local, every token's group, (n, tokens): each group's are zero elsewhere.
     """
     assert triton is not None
     n, groups, heads, tokens, size = tangents[0].shape
@@ -103,6 +118,7 @@ def mix(
         *own,
         *moved,
         found,
+        found if labels is None else labels.contiguous(),
         *[stride for x in (*moved, found) for stride in x.stride()[:4]],
         heads,
         groups,
@@ -111,12 +127,102 @@ def mix(
         SIZE=size,
         TOKENS=max(16, triton.next_power_of_2(tokens)),
         WIDE=max(16, triton.next_power_of_2(size)),
-        num_warps=4 if tokens > 16 else 2,
+        LOCAL=labels is not None,
+        EXACTLY=EXACTLY,
+        num_warps=4 if tokens > 16 else 1,
     )
     return found
 
 
+def scales(tangent: Tensor, slope: Tensor) -> bool:
+    """Whether tangents (n, groups, …) can be multiplied by slopes (n, …) here."""
+    return enabled and tangent.is_cuda and tangent.dtype == slope.dtype == torch.float32 and tangent.is_contiguous()
+
+
+def scale(tangent: Tensor, slope: Tensor) -> Tensor:
+    """Tangents (n, groups, …) times what belongs to the primal, (n, …)."""
+    assert triton is not None
+    found, count = torch.empty_like(tangent), slope[0].numel()
+    grid = (tangent.shape[0] * tangent.shape[1], triton.cdiv(count, BLOCK))
+    _scale[grid](tangent, slope.contiguous(), found, tangent.shape[1], count, BLOCK=BLOCK, num_warps=8)
+    return found
+
+
+def pools(tangent: Tensor) -> bool:
+    """Whether tangents (n, groups, tokens, width) can be summed over the tokens here."""
+    small = tangent.shape[2] <= LONGEST and tangent.is_contiguous()
+    return enabled and tangent.is_cuda and tangent.dtype == torch.float32 and small
+
+
+def pool(tangent: Tensor, share: Tensor, along: Tensor) -> tuple[Tensor, Tensor]:
+    """The tokens' weighted sum of tangents, (n, groups, width), and products with vectors, (n, groups, tokens, 2).
+
+    Args:
+        tangent: the tangents, (n, groups, tokens, width).
+        share: the tokens' weights, (n, tokens).
+        along: two vectors for every token, (n, tokens, 2, width).
+    """
+    assert triton is not None
+    n, groups, tokens, width = tangent.shape
+    total = torch.empty(n, groups, width, dtype=tangent.dtype, device=tangent.device)
+    taken = torch.empty(n, groups, tokens, 2, dtype=tangent.dtype, device=tangent.device)
+    _pool[(n * groups,)](
+        tangent,
+        share.contiguous(),
+        along.contiguous(),
+        total,
+        taken,
+        groups,
+        tokens,
+        WIDTH=width,
+        TOKENS=triton.next_power_of_2(tokens),
+        BLOCK=128,
+        num_warps=4,
+    )
+    return total, taken
+
+
 if triton is not None:
+
+    @triton.jit
+    def _scale(tangent, slope, found, groups, count, BLOCK: tl.constexpr):
+        row = tl.program_id(0).to(tl.int64)
+        columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        inside = columns < count
+        factor = tl.load(slope + row // groups * count + columns, mask=inside)
+        t = tl.load(tangent + row * count + columns, mask=inside)
+        tl.store(found + row * count + columns, t * factor, mask=inside)
+
+    @triton.jit
+    def _pool(
+        tangent,
+        share,
+        along,
+        total,
+        taken,
+        groups,
+        tokens,
+        WIDTH: tl.constexpr,
+        TOKENS: tl.constexpr,
+        BLOCK: tl.constexpr,
+    ):
+        row = tl.program_id(0).to(tl.int64)
+        n = row // groups
+        rows = tl.arange(0, TOKENS)
+        weight = tl.load(share + n * tokens + rows, mask=rows < tokens, other=0.0)
+        first = tl.zeros((TOKENS,), tl.float32)
+        second = tl.zeros((TOKENS,), tl.float32)
+        for start in range(0, WIDTH, BLOCK):
+            columns = start + tl.arange(0, BLOCK)
+            inside = (rows[:, None] < tokens) & (columns[None, :] < WIDTH)
+            t = tl.load(tangent + (row * tokens + rows[:, None]) * WIDTH + columns[None, :], mask=inside, other=0.0)
+            place = along + (n * tokens + rows[:, None]) * 2 * WIDTH + columns[None, :]
+            first += tl.sum(t * tl.load(place, mask=inside, other=0.0), axis=1)
+            second += tl.sum(t * tl.load(place + WIDTH, mask=inside, other=0.0), axis=1)
+            tl.store(total + row * WIDTH + columns, tl.sum(t * weight[:, None], axis=0), mask=columns < WIDTH)
+        place = taken + (row * tokens + rows) * 2
+        tl.store(place, first, mask=rows < tokens)
+        tl.store(place + 1, second, mask=rows < tokens)
 
     @triton.jit
     def _tangent(pointer, at_n, at_g, at_h, at_t, n, g, h, rows, columns, inside):
@@ -126,6 +232,7 @@ if triton is not None:
     @triton.jit
     def _normalise(
         tangent,
+        rest,
         primal,
         mean,
         rstd,
@@ -136,6 +243,7 @@ if triton is not None:
         WIDTH: tl.constexpr,
         WIDE: tl.constexpr,
         WEIGHED: tl.constexpr,
+        ADDED: tl.constexpr,
     ):
         row = tl.program_id(0).to(tl.int64)
         own = row // (groups * inner) * inner + row % inner
@@ -143,6 +251,8 @@ if triton is not None:
         inside = columns < WIDTH
         r = tl.load(rstd + own)
         t = tl.load(tangent + row * WIDTH + columns, mask=inside, other=0.0)
+        if ADDED:
+            t += tl.load(rest + row * WIDTH + columns, mask=inside, other=0.0)
         x = tl.load(primal + own * WIDTH + columns, mask=inside, other=0.0)
         hat = tl.where(inside, (x - tl.load(mean + own)) * r, 0.0)
         out = (t - tl.sum(t, axis=0) / WIDTH - hat * (tl.sum(t * hat, axis=0) / WIDTH)) * r
@@ -161,6 +271,7 @@ if triton is not None:
         moved_key,
         moved_value,
         found,
+        labels,
         q_n,
         q_g,
         q_h,
@@ -184,6 +295,8 @@ if triton is not None:
         SIZE: tl.constexpr,
         TOKENS: tl.constexpr,
         WIDE: tl.constexpr,
+        LOCAL: tl.constexpr,
+        EXACTLY: tl.constexpr,
     ):
         # Groups run fastest, so that programs side by side share the primals in the cache.
         program = tl.program_id(0).to(tl.int64)
@@ -203,14 +316,17 @@ if triton is not None:
         dq = _tangent(moved_query, q_n, q_g, q_h, q_t, n, g, h, rows, columns, inside) * scale
         dk = _tangent(moved_key, k_n, k_g, k_h, k_t, n, g, h, rows, columns, inside)
         dv = _tangent(moved_value, v_n, v_g, v_h, v_t, n, g, h, rows, columns, inside)
-        # Always in full: it is memory that this waits for, and TF32 here, which cuts digits off, cost MiniLM's layer 0
-        # a gap of 1e-3.
-        moved = tl.dot(dq, tl.trans(k), input_precision="ieee")
-        moved = tl.dot(q, tl.trans(dk), moved, input_precision="ieee")
+        if LOCAL:
+            own = tl.load(labels + n * tokens + rows, mask=rows < tokens, other=-1) == g
+            dq = tl.where(own[:, None], dq, 0.0)
+            dk = tl.where(own[:, None], dk, 0.0)
+            dv = tl.where(own[:, None], dv, 0.0)
+        moved = tl.dot(dq, tl.trans(k), input_precision=EXACTLY)
+        moved = tl.dot(q, tl.trans(dk), moved, input_precision=EXACTLY)
         moved = moved * p
         rest = tl.sum(moved, axis=1)
-        out = tl.dot(moved, v, input_precision="ieee")
-        out = tl.dot(p, dv, out, input_precision="ieee")
+        out = tl.dot(moved, v, input_precision=EXACTLY)
+        out = tl.dot(p, dv, out, input_precision=EXACTLY)
         out = out - rest[:, None] * o
         place = n * f_n + g * f_g + h * f_h + rows[:, None] * f_t + columns[None, :]
         tl.store(found + place, out, mask=inside)

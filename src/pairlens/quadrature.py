@@ -203,7 +203,7 @@ def first_points(rule: Rule) -> Array:
     return _chebyshev(SCOUTS) if isinstance(rule, Adaptive) else np.array([0.0, 1.0])
 
 
-def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0) -> Plan:
+def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, ahead: int = SAMPLES[0]) -> Plan:
     """Propose tables until one reaches the rule's tolerance; gives up where nothing more can be done.
 
     Args:
@@ -211,11 +211,13 @@ def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0) -> Plan:
         noise: relative rounding error of e; differences below it mean nothing.
         seen: e at the `first_points`, (points, dim).
         limit: relative rounding error of e's derivatives: a smooth rule's gap below it is not the rule's.
+        ahead: the sampling to ask for at once, of `SAMPLES`: a larger one where waiting costs more than values do. What
+            is proposed is the same.
     """
     if not isinstance(rule, Adaptive):
         yield rule.table()
         return
-    chart, order = yield from _smooth_order(rule, noise, seen)
+    chart, order = yield from _smooth_order(rule, noise, seen, ahead)
     while order is not None and order <= min(MAX_ORDER, rule.max_nodes):
         gap = yield mapped_gauss(order, chart)
         if gap[0] <= max(rule.tol, limit):
@@ -230,23 +232,33 @@ def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0) -> Plan:
         tol *= rule.tol / gap[0] / 2
 
 
-def _smooth_order(rule: Adaptive, noise: float, seen: Array) -> Generator[Ask, Array, tuple[SinhMap, int | None]]:
+def _smooth_order(
+    rule: Adaptive, noise: float, seen: Array, ahead: int
+) -> Generator[Ask, Array, tuple[SinhMap, int | None]]:
     """The map for this path and the order of the Gauss rule it needs, or None where e is not smooth enough."""
-    total = float(np.linalg.norm(seen[-1] - seen[0]))
+    ends = seen[[0, -1]]
+    total = float(np.linalg.norm(ends[1] - ends[0]))
     floor = noise * float(np.linalg.norm(seen, axis=1).max()) / total
     chart = SinhMap.fit(first_points(rule), seen)
     if not math.isinf(chart.width):
-        seen = np.stack([seen[0], *(yield Ask(chart(_chebyshev(SAMPLES[0]))[0][1:-1])), seen[-1]])
+        seen = ends  # the map has moved all others
     for count in SAMPLES:
-        if count > len(seen):
-            merged = np.empty((count + 1, seen.shape[1]))
-            merged[::2] = seen
-            merged[1::2] = yield Ask(chart(_chebyshev(count))[0][1::2])
-            seen = merged
-        order = _order(_coefficients(seen) / total, rule.tol, floor)
+        if count >= len(seen):
+            seen = yield from _sample(chart, seen, max(count, ahead))
+        own = seen[:: (len(seen) - 1) // count]
+        order = _order(_coefficients(own) / total, rule.tol, floor)
         if order is not None:
             return chart, order
     return chart, None
+
+
+def _sample(chart: SinhMap, seen: Array, count: int) -> Generator[Ask, Array, Array]:
+    """Values at so many steps of Chebyshev's points of the mapped path, asking for those between the ones seen."""
+    new = np.ones(count + 1, dtype=bool)
+    new[:: count // (len(seen) - 1)] = False
+    merged = np.empty((count + 1, seen.shape[1]))
+    merged[~new], merged[new] = seen, (yield Ask(chart(_chebyshev(count))[0][new]))
+    return merged
 
 
 def mapped_gauss(n: int, chart: SinhMap) -> Table:
@@ -256,16 +268,25 @@ def mapped_gauss(n: int, chart: SinhMap) -> Table:
     return Table(nodes, table.weights * slope, table.check * slope)
 
 
+@functools.cache
 def _chebyshev(count: int) -> Array:
+    """So many steps of Chebyshev's points on [0, 1], both ends among them."""
     return (1 - np.cos(np.pi * np.arange(count + 1) / count)) / 2
+
+
+@functools.cache
+def _cosines(count: int) -> Array:
+    """The matrix from values at `_chebyshev` points to Chebyshev coefficients, (count + 1, count + 1)."""
+    every = np.cos(np.pi * np.outer(np.arange(count + 1), np.arange(count + 1)) / count)
+    every[:, [0, -1]] /= 2
+    every[[0, -1]] /= 2
+    # The points run against the cosine, which turns the sign of every second coefficient; norms do not see it.
+    return 2 / count * every
 
 
 def _coefficients(values: Array) -> Array:
     """Norms of the Chebyshev coefficients of the interpolant through values at `_chebyshev` points."""
-    even = np.concatenate([values, values[-2:0:-1]])
-    coefficients = np.fft.rfft(even, axis=0).real[: len(values)] / (len(values) - 1)
-    coefficients[[0, -1]] /= 2
-    return np.linalg.norm(coefficients, axis=1)
+    return np.linalg.norm(_cosines(len(values) - 1) @ values, axis=1)
 
 
 def _order(coefficients: Array, tol: float, floor: float) -> int | None:
@@ -279,15 +300,18 @@ def _order(coefficients: Array, tol: float, floor: float) -> int | None:
     # The last coefficient holds all those beyond the sampling too.
     envelope = np.maximum(np.maximum.accumulate(coefficients[:-1][::-1])[::-1], 1e-300)
     half = np.arange(degree // 2, degree)
-    slope, start = np.polyfit(half, np.log(envelope[half]), 1)
-    falls = slope < -0.05 and envelope[-1] > floor
-    edge = max(math.exp(start + slope * half[-1]), float(envelope[-1]))
+    # The straight line through the logarithms, by least squares.
+    heights, places = np.log(envelope[half]), half - half.mean()
+    slope, middle = float(places @ heights / (places @ places)), float(heights.mean())
+    seen = envelope.tolist()
+    falls = slope < -0.05 and seen[-1] > floor
+    edge = max(math.exp(middle + slope * float(places[-1])), seen[-1])
     for n in range(1, int(REACH * degree) + 1):
         beyond = 2 * n + 1
         if beyond < degree - 1:
-            expected = float(envelope[beyond])
+            expected = seen[beyond]
         elif falls:
-            expected = edge * math.exp((1 if first else SLOWING) * slope * (beyond - half[-1]))
+            expected = edge * math.exp((1 if first else SLOWING) * slope * (beyond - degree + 1))
         else:
             return None
         if (2.5 if first else 1) * SAFETY * 2 * n * expected <= tol or expected <= floor:

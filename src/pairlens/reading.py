@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -28,6 +28,18 @@ class Text:
     kept: tuple[bool, ...]
     """For every token, whether it also stands in the reference: special tokens and the prompt's."""
 
+    def replaced(self, ids: Tensor) -> Text:
+        """The same to a model, with these token ids, (tokens,)."""
+        return replace(self, features={**self.features, "input_ids": ids[None]})
+
+
+def batch(texts: Sequence[Text]) -> dict[str, Any]:
+    """What the model takes for texts of one length together."""
+    return {
+        name: torch.cat([text.features[name] for text in texts]) if isinstance(own, Tensor) else own
+        for name, own in texts[0].features.items()
+    }
+
 
 def check_text(text: object) -> None:
     """Raise unless this is a text with something in it."""
@@ -46,12 +58,11 @@ def check_text(text: object) -> None:
 class Reader:
     """Reads texts with the tokenizer of one input module."""
 
-    def __init__(self, module: nn.Module, role: str | None, device: torch.device, adjusted: Any = None) -> None:
+    def __init__(self, module: nn.Module, role: str | None, adjusted: Any = None) -> None:
         self.module: Any = module
         # An adjusted model's own module says what its reference keeps.
         self.adjusted = adjusted
         self.role = role
-        self.device = device
         self.tokenizer: Any = getattr(module, "tokenizer", None)
         if self.tokenizer is None:
             raise ModelError(f"the model's input module, {type(module).__name__}, has no tokenizer.")
@@ -94,7 +105,7 @@ class Reader:
                 name: value[:, keep] if isinstance(value, Tensor) and value.shape == mask.shape else value
                 for name, value in features.items()
             }
-        return {name: v.to(self.device) if isinstance(v, Tensor) else v for name, v in features.items()}
+        return features
 
     def _prompt_length(self, prompt: str) -> int:
         """Tokens of the prompt that pooling may leave out, counted as sentence-transformers counts them."""
@@ -126,18 +137,22 @@ class Reader:
             return found.ids, found.offsets, [bool(flag) for flag in found.special_tokens_mask], found.tokens
         if not getattr(self.tokenizer, "is_fast", False):
             return None
+        # Not by its level: setting one makes every logger of the process forget what it knows.
         logger = logging.getLogger("transformers.tokenization_utils_base")
-        level = logger.level
-        logger.setLevel(logging.ERROR)
+        logger.addFilter(_grave)
         try:
             found = self.tokenizer(
                 text, truncation=False, padding=False, return_offsets_mapping=True, return_special_tokens_mask=True
             )
         finally:
-            logger.setLevel(level)
+            logger.removeFilter(_grave)
         special = [bool(flag) for flag in found["special_tokens_mask"]]
         offsets = [(int(a), int(b)) for a, b in found["offset_mapping"]]
         return found["input_ids"], offsets, special, list(self.tokenizer.convert_ids_to_tokens(found["input_ids"]))
+
+
+def _grave(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.ERROR
 
 
 def _as_tokenized(text: str) -> list[tuple[str, int]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -41,7 +42,18 @@ def reference_ids(text: Text, reference: str, reader: Tokenizing) -> Tensor:
 
     The zero reference takes its special rows from the padding one.
     """
-    return replaced(text.features["input_ids"][0].cpu(), torch.tensor(text.kept), reference, reader)
+    ids = text.features["input_ids"][0].numpy()
+    return torch.from_numpy(np.where(text.kept, ids, reference_token(reference, reader)[0]))
+
+
+def reference_key(text: Text, ids: Tensor, layer: int) -> Hashable:
+    """All that the states of a text's reference input at a layer depend on, given its token ids."""
+    rest = [
+        (name, value.numpy().tobytes() if isinstance(value, Tensor) else repr(value))
+        for name, value in text.features.items()
+        if name != "input_ids"
+    ]
+    return layer, ids.numpy().tobytes(), *rest
 
 
 def replaced(ids: Tensor, kept: Tensor, reference: str, reader: Tokenizing) -> Tensor:
@@ -55,11 +67,3 @@ def special_ends(tokenizer: Any) -> tuple[int, int]:
     if all(special):
         raise ModelError("the model's tokenizer takes plain words for special tokens; a reference cannot be made.")
     return special.index(0), special[::-1].index(0)
-
-
-def reference_states(states: Tensor, texts: Sequence[Text], reference: str) -> Tensor:
-    """The states the path starts from, given those of the reference input, (texts, tokens, width)."""
-    if reference != "zero":
-        return states
-    kept = torch.tensor([text.kept for text in texts], device=states.device)
-    return torch.where(kept[..., None], states, 0)

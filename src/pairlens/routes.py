@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from pairlens.architectures import Tap
+from pairlens.architectures import Tap, widths
 from pairlens.errors import ModelError
 from pairlens.gating import Positions
 from pairlens.reading import Reader
@@ -32,6 +32,11 @@ class Route:
         self.layers = 0
         self.positions: Positions | None = None
         self.duals: bool | None = None
+        self.pools_layers = any(hasattr(module, "layer_weights") for module in self.modules)
+        self.widths = widths(self.modules[0])
+        # Somebody's own code in the model, which may do another thing every time.
+        every = [own for module in self.modules for own in module.modules()]
+        self.hooked = any(own._forward_hooks or own._forward_pre_hooks for own in every)
 
     def run(self, features: dict[str, Any], start: int, stop: int) -> dict[str, Any]:
         """Pass features through modules `start` to `stop`, as SentenceTransformer.forward does."""

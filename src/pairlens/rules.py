@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,7 @@ from torch.func import jvp
 
 from pairlens import kernels
 from pairlens.attention import attention
-from pairlens.dual import RULES, Dual, Groups, Unruled, bare, by_forward_mode, project
+from pairlens.dual import RULES, Dual, Groups, Lazy, Unruled, bare, by_forward_mode, project
 
 
 def push(
@@ -60,7 +61,7 @@ def _linear(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     if not isinstance(x, Dual) or isinstance(weight, Dual) or x.axis == x.ndim - 1:
         return by_forward_mode(func, args, kwargs)
     primal = func(x.primal, *args[1:], **kwargs)
-    if x.axis is None and weight.shape[0] < weight.shape[1]:
+    if x.axis is None and weight.shape[0] <= weight.shape[1]:
         return x.like(primal, Ending(x.now(), weight))
     return x.like(primal, lambda own=x.lazy: project(own(), weight), x.axis)
 
@@ -76,16 +77,16 @@ def _layer_norm(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
         x.primal, given["normalized_shape"], weight, given.get("bias"), given.get("eps", 1e-5)
     )
     if ending is not None and ending.rest is not None and ending.norm is None:
-        return x.like(primal, replace(ending, norm=Norm(x.primal, mean, rstd, weight)))
+        return x.like(primal, replace(ending, norm=Norm(x.primal, mean, rstd, weight), sum=weakref.ref(x.lazy)))
     return x.like(primal, _normalised(x, mean, rstd, weight), x.axis)
 
 
-def _normalised(x: Dual, mean: Tensor, rstd: Tensor, weight: Tensor | None) -> Tensor:
-    """The tangents of a layer normalisation of x."""
+def _normalised(x: Dual, mean: Tensor, rstd: Tensor, weight: Tensor | None, rest: Tensor | None = None) -> Tensor:
+    """The tangents of a layer normalisation of x, to whose tangents `rest` is still to be added."""
     if kernels.normalises(x.tangent):
-        return kernels.normalise(x.tangent, x.primal, mean, rstd, weight)
+        return kernels.normalise(x.tangent, rest, x.primal, mean, rstd, weight)
     # The Jacobian of x -> (x - mean) / deviation is symmetric, so PyTorch's fused backward pass multiplies by it.
-    tangent = x.tangent.contiguous()
+    tangent = (x.tangent if rest is None else x.tangent + rest).contiguous()
     rows = (tangent.shape[0], tangent.shape[1], *mean.shape[1:])
     tangent = torch.ops.aten.native_layer_norm_backward(
         tangent,
@@ -106,7 +107,12 @@ def _pointwise(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     if not isinstance(x, Dual) or any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values())):
         return by_forward_mode(func, args, kwargs)
     primal, slope = jvp(lambda h: func(h, *args[1:], **kwargs), (x.primal,), (torch.ones_like(x.primal),))[:2]
-    return x.like(primal, lambda own=x.lazy: own() * slope[:, None], x.axis)
+
+    def scaled(own: Lazy = x.lazy) -> Tensor:
+        tangent = own()
+        return kernels.scale(tangent, slope) if kernels.scales(tangent, slope) else tangent * slope[:, None]
+
+    return x.like(primal, scaled, x.axis)
 
 
 def _beside(value: Any, ndim: int) -> Any:
@@ -243,15 +249,19 @@ class Ending:
     rest: Dual | None = None
     norm: Norm | None = None
     scale: Tensor | None = None
+    sum: weakref.ref[Lazy] | None = None
+    """What was normalised: gone, unless somebody else wants it too."""
 
     def __call__(self) -> Tensor:
         """The tangents themselves, (n, groups, tokens, width)."""
-        tangent = project(self.inner.tangent, self.matrix)
-        if self.rest is not None:
-            tangent = tangent + self.rest.tangent
+        known = None if self.sum is None else self.sum()
+        tangent = project(self.inner.tangent, self.matrix) if known is None else known()
+        rest = self.rest.tangent if self.rest is not None and known is None else None
         if self.norm is not None:
             norm = self.norm
-            tangent = _normalised(self.inner.like(norm.primal, tangent), norm.mean, norm.rstd, norm.weight)
+            tangent = _normalised(self.inner.like(norm.primal, tangent), norm.mean, norm.rstd, norm.weight, rest)
+        elif rest is not None:
+            tangent = tangent + rest
         return tangent if self.scale is None else tangent * self.scale[:, None]
 
     def pooled(self) -> Tensor:
@@ -263,14 +273,20 @@ class Ending:
         share = (self.scale * norm.rstd)[..., 0]
         # What a normalisation takes away: the mean, and what lies along its output; both seen through the projection.
         along = torch.stack([torch.ones_like(hat), hat], 2) / width  # (n, tokens, 2, width)
-        taken = torch.einsum("nsqk,ntsk->ntsq", along @ self.matrix, inner) + torch.einsum(
-            "nsqd,ntsd->ntsq", along, rest
+        (inside, taken), (beside, more) = (
+            _pooled(*own) for own in ((inner, share, along @ self.matrix), (rest, share, along))
         )
-        taken = taken * share[:, None, :, None]
-        total = project(torch.einsum("ns,ntsk->ntk", share, inner), self.matrix)
-        total = total + torch.einsum("ns,ntsd->ntd", share, rest)
+        taken = (taken + more) * share[:, None, :, None]
+        total = project(inside, self.matrix) + beside
         total = total - taken[..., 0].sum(-1, keepdim=True) - torch.einsum("nts,nsd->ntd", taken[..., 1], hat)
         return total if norm.weight is None else total * norm.weight
+
+
+def _pooled(tangent: Tensor, share: Tensor, along: Tensor) -> tuple[Tensor, Tensor]:
+    """The tokens' weighted sum of tangents, and their products with two vectors for every token; see `kernels.pool`."""
+    if kernels.pools(tangent):
+        return kernels.pool(tangent, share, along)
+    return torch.einsum("ns,ntsk->ntk", share, tangent), torch.einsum("nsqk,ntsk->ntsq", along, tangent)
 
 
 def _pick(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -305,6 +321,20 @@ def _softmax(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     share = primal[:, None]
     weighed = share * x.tangent
     return x.like(primal, weighed - share * weighed.sum(-1, keepdim=True))
+
+
+def _unit(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Vectors divided by their lengths: what lies along them is taken from the tangents."""
+    given = {**dict(zip(("input", "p", "dim", "eps"), args, strict=False)), **kwargs}
+    x = given["input"]
+    last = isinstance(x, Dual) and given.get("dim", 1) in (-1, x.ndim - 1) and x.axis != x.ndim - 1
+    if not last or given.get("p", 2.0) != 2 or given.get("out") is not None:
+        return by_forward_mode(func, args, kwargs)
+    length = x.primal.norm(dim=-1, keepdim=True).clamp_min(given.get("eps", 1e-12))
+    primal = x.primal / length
+    beside = primal[:, None]
+    along = (x.tangent * beside).sum(-1, keepdim=True)
+    return x.like(primal, torch.addcmul(x.tangent, along, beside, value=-1) / length[:, None], x.axis)
 
 
 def _matmul(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -347,6 +377,7 @@ for functions, rule in (
     ((Tensor.__getitem__,), _pick),
     ((torch.cat,), _join),
     ((F.softmax, torch.softmax, Tensor.softmax), _softmax),
+    ((F.normalize,), _unit),
     ((torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm), _matmul),
     ((Tensor.add_, Tensor.__iadd__), _writing(Tensor.add)),
     ((Tensor.sub_, Tensor.__isub__), _writing(Tensor.sub)),

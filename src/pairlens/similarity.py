@@ -181,13 +181,12 @@ def _scaled(c: Contributions, reference_terms: str, measure: str) -> _Side:
 
 def _check_space(c: Contributions, reference_terms: str, measure: str) -> None:
     """Refuse contributions to another embedding than the treatment takes apart, unless the reference is zero anyway."""
-    space = c.settings.get("space")
-    if not c.reference.any():
+    space, wanted = c.settings.get("space"), space_for(reference_terms, measure)
+    if space == wanted or not c.reference.any():
         return
-    wanted = space_for(reference_terms, measure)
     # A space goes by its first name: without a final Normalize "output" is called "raw", with one "unit".
     same = np.allclose(c.embedding, c.output, rtol=1e-4, atol=1e-6 * np.abs(c.output).max())
-    if space != wanted and not (wanted == "output" and same):
+    if not (wanted == "output" and same):
         raise InputError(
             f"reference_terms={reference_terms!r} with measure={measure!r} needs contributions to the {wanted} "
             f"embedding, and these are to the {space} one. Decompose with the same reference_terms and measure."

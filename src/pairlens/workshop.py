@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,9 +27,12 @@ from pairlens.quadrature import Rule
 from pairlens.reading import Text
 from pairlens.shapes import Array
 from pairlens.tokens import Level, Span, Unit, group, level_spans, plain_level
+from pairlens.waiting import Steps, together
 
 BATCH = 32
 """Texts that are decomposed together."""
+BESIDE = 2
+"""Batches that are under way at a time on a CUDA device: a pair's texts rarely have one length."""
 CACHE_BYTES = 2**30
 """How much is kept of the contributions of texts that may come again."""
 
@@ -85,15 +90,26 @@ class Workshop:
             # Deletion makes texts of all lengths anyway; an integral wants states of one shape.
             length = 0 if isinstance(method, Shapley | Occlusion) else len(read[job].tokens)
             buckets.setdefault((job.role, length), []).append(job)
+        parts = [bucket[i : i + BATCH] for bucket in buckets.values() for i in range(0, len(bucket), BATCH)]
         reached, total = 0, sum(len(text.tokens) ** 2 for text in read.values())
-        for bucket in buckets.values():
-            for start in range(0, len(bucket), BATCH):
-                part = bucket[start : start + BATCH]
-                until = reached + sum(len(read[job].tokens) ** 2 for job in part)
-                with progress.share(reached / total, until / total):
-                    self._done.update(zip(part, self._decompose(part, [read[job] for job in part]), strict=True))
-                reached = until
+        beside = self._beside()
+        for some in (parts[i : i + beside] for i in range(0, len(parts), beside)):
+            until = reached + sum(len(read[job].tokens) ** 2 for part in some for job in part)
+            with progress.share(reached / total, until / total):
+                works = (self._decompose(part, [read[job] for job in part]) for part in some)
+                found = together(works, self.encoder.lanes(len(some)) if isinstance(self.encoder, Encoder) else ())
+            for part, contributions in zip(some, found, strict=True):
+                self._done.update(zip(part, contributions, strict=True))
+            reached = until
         return self._done
+
+    def _beside(self) -> int:
+        """How many batches are under way at a time: while one waits for a device, another goes on.
+
+        A processor does not wait, and who watches wants one after the other.
+        """
+        device = getattr(self.encoder, "device", None)
+        return BESIDE if device is not None and device.type == "cuda" and not progress.watched() else 1
 
     def features(self, job: Job, unit: int) -> Contributions:
         """What the hidden dimensions of one unit contribute: a row for every dimension, (width, dim)."""
@@ -121,7 +137,7 @@ class Workshop:
             warnings.warn(message, TruncationWarning, stacklevel=2)
         return text
 
-    def _decompose(self, jobs: Sequence[Job], texts: Sequence[Text]) -> list[Contributions]:
+    def _decompose(self, jobs: Sequence[Job], texts: Sequence[Text]) -> Steps[list[Contributions]]:
         """Contributions of texts of one length and role."""
         role, encoder = jobs[0].role, self.encoder
         method = self.method or default_method(encoder, role)
@@ -139,7 +155,12 @@ class Workshop:
             "dtype": encoder.precision,
             "role": role,
         }
-        found = method.decompose(encoder, texts, labels, counts, space=space, rule=self.rule)
+        options: dict[str, Any] = {"space": space, "rule": self.rule}
+        if isinstance(method, IntegratedJacobian) and isinstance(encoder, Encoder):
+            found = yield from method.decomposing(encoder, texts, labels, counts, **options)
+        else:
+            own: Any = encoder
+            found = method.decompose(own, texts, labels, counts, **options)
         contributions = []
         for job, text, (units, _), (integral, output) in zip(jobs, texts, grouped, found, strict=True):
             own = {**settings, "level": plain_level(job.level), "nodes": integral.nodes}
@@ -188,19 +209,18 @@ def _assemble(
 
 def windows(items: Iterable[Any], size: int, progress: bool, noun: str) -> Iterator[list[Any]]:
     """Items in lists of at most `size`, with a progress bar on a terminal."""
-    from tqdm.auto import tqdm
-
     size = whole("window", size, 1)
     total = len(items) if isinstance(items, Sequence) else None
-    # None: shown only where standard error is a terminal.
-    with tqdm(total=total, unit=f" {noun}", disable=None if progress else True) as bar:
-        window: list[Any] = []
-        for item in items:
-            window.append(item)
-            if len(window) == size:
-                yield window
-                bar.update(len(window))
-                window = []
-        if window:
+    left = iter(items)
+    with _bar(total, noun) if progress else contextlib.nullcontext() as bar:
+        while window := list(itertools.islice(left, size)):
             yield window
-            bar.update(len(window))
+            if bar is not None:
+                bar.update(len(window))
+
+
+def _bar(total: int | None, noun: str) -> Any:
+    from tqdm.auto import tqdm
+
+    # None: shown only where standard error is a terminal.
+    return tqdm(total=total, unit=f" {noun}", disable=None)

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor, nn
 
 MOST = 1024
-"""Entries that are kept: as many lengths of texts as there usually are, and a few megabytes."""
+"""Entries that are kept: as many lengths of texts as there usually are."""
+BYTES = 2**26
+"""What they may take together: a few megabytes for embeddings, more for long texts' states."""
 
 
 class Memory:
@@ -75,9 +77,11 @@ class Memory:
         if value is None:
             computed = compute()
             value = computed[key]
-            while len(found) + len(computed) > MOST:
-                found.pop(next(iter(found)), None)
             found.update(computed)
+            size = sum(own.nbytes for own in found.values())
+            while len(found) > MOST or (size > BYTES and found):
+                gone = found.pop(next(iter(found)), None)
+                size -= 0 if gone is None else gone.nbytes
         return value
 
 

@@ -11,9 +11,9 @@ from pairlens.contributions import Contributions
 from pairlens.corpus.layout import SHOWN
 from pairlens.corpus.records import Reject, Text, check_finite, to_table
 from pairlens.corpus.settings import Settings
-from pairlens.encoder import PROBE
 from pairlens.errors import InputError, NotConverged, NumericalError
 from pairlens.lens import Lens
+from pairlens.model import PROBE
 
 _OF_A_TEXT = (InputError, NotConverged, NumericalError)
 _FOREIGN = (RuntimeError, ValueError, LookupError, ArithmeticError)

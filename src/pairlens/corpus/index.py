@@ -18,10 +18,10 @@ from pairlens.corpus.settings import Settings, check_model, fingerprint, full_na
 from pairlens.corpus.store import Store
 from pairlens.corpus.verification import Verification, verify
 from pairlens.corpus.writer import Report, Writer
-from pairlens.encoder import PROBE
 from pairlens.errors import InputError, choose, whole
 from pairlens.explanation import Contrast, Explanation
 from pairlens.lens import Lens
+from pairlens.model import PROBE
 from pairlens.reading import check_text
 
 if TYPE_CHECKING:

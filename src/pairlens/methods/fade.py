@@ -12,10 +12,12 @@ import torch
 from torch import Tensor
 
 from pairlens.architectures import differentiable
-from pairlens.encoder import PROBE, Encoder, Heads
+from pairlens.encoder import Encoder
 from pairlens.errors import InputError, ModelError, NotConverged, choose, whole
 from pairlens.gating import OTHERS, POWERS, Gates, Positions, check_pooling, find_positions
-from pairlens.integrate import Integral, Problems, integrate, spread
+from pairlens.integrate import Integral, integrate, spread
+from pairlens.model import PROBE
+from pairlens.paths import Problems
 from pairlens.quadrature import Rule
 from pairlens.reading import Text
 from pairlens.reference import reference_ids
@@ -95,12 +97,13 @@ class Fade:
             groups = tuple(map(len, active))
             cost, budget = encoder.cost(x.shape[1], role), encoder.budget(x.shape[1], role)
             problems = Problems(function, x, r, torch.tensor(compact, device=x.device), groups, cost, budget)
-            integrals = _integrate(problems, heads, rule)
+            _, plain, output = encoder.arrived(heads)
+            integrals = _integrate(problems, texts, plain, rule)
             if encoder.adjusted:
                 integrals = [_from_zero(integral) for integral in integrals]
         rows = [spread(*parts) for parts in zip(integrals, active, counts, strict=True)]
         means = [_mean(rows[start : start + self.paths]) for start in range(0, len(texts), self.paths)]
-        return list(zip(means, heads.output[:: self.paths].double().cpu().numpy(), strict=True))
+        return list(zip(means, output[:: self.paths], strict=True))
 
     def function(self, encoder: Encoder, texts: Sequence[Text], space: str) -> Callable[[Points, Rows], Embeddings]:
         """The embedding as a function of the path's variable u of every token, gates being a power of it.
@@ -147,14 +150,14 @@ def _mean(integrals: Sequence[Integral]) -> Integral:
     return replace(integrals[0], values=values, error=error, gap=gap, nodes=sum(i.nodes for i in integrals))
 
 
-def _integrate(problems: Problems, heads: Heads, rule: Rule) -> list[Integral]:
-    """Solve the problems, and see that they are about the model's own embeddings."""
+def _integrate(problems: Problems, texts: Sequence[Text], embeddings: Array, rule: Rule) -> list[Integral]:
+    """Solve the problems, and see that they are about the model's own embeddings, (texts, dim)."""
     try:
         integrals = integrate(problems, rule)
     except NotConverged as error:
-        text = heads.texts[error.index].text
+        text = texts[error.index].text
         raise NotConverged(f"in {text!r:.60} {error}", gap=error.gap, tol=error.tol) from None
-    for integral, plain in zip(integrals, heads.embedding.double().cpu().numpy(), strict=True):
+    for integral, plain in zip(integrals, embeddings, strict=True):
         miss = np.linalg.norm(integral.embedding - plain)
         if not miss <= 1e-3 * np.linalg.norm(plain):
             raise ModelError(

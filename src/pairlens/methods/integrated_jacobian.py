@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from pairlens.dual import LIMITS
+from pairlens.dual import LIMITS, grouped
 from pairlens.encoder import Encoder, Heads
 from pairlens.errors import ModelError, NotConverged, choose, whole
-from pairlens.integrate import Integral, Problems, integrate, spread
+from pairlens.integrate import Integral, integrating, look, spread
 from pairlens.methods.static import decompose_static
+from pairlens.paths import Answers, Problems
 from pairlens.quadrature import Rule
 from pairlens.reading import Text
 from pairlens.reference import REFERENCES, reference_token
 from pairlens.shapes import Array
+from pairlens.waiting import Steps, finish
 
 
 @dataclass(frozen=True)
@@ -62,22 +64,38 @@ class IntegratedJacobian:
         rule: Rule,
     ) -> list[tuple[Integral, Array]]:
         """Contributions of groups of tokens, for texts of one length and role; see `Method`."""
+        return finish(self.decomposing(encoder, texts, labels, counts, space=space, rule=rule))
+
+    def decomposing(
+        self,
+        encoder: Encoder,
+        texts: Sequence[Text],
+        labels: Sequence[Sequence[int]],
+        counts: Sequence[int],
+        *,
+        space: str,
+        rule: Rule,
+    ) -> Steps[list[tuple[Integral, Array]]]:
+        """As `decompose`, stopping where it would wait for a device."""
         if encoder.route(texts[0].role).static:
             return decompose_static(encoder, texts, labels, counts, self.reference)
         with encoder.running():
             heads = self._heads(encoder, texts, space)
+            problems = self._problems(encoder, heads)
+            looked = look(problems, rule)
+            yield
+            moved, plain, output = encoder.arrived(heads)
             # Tokens that are the same in the reference (special ones at layer 0) contribute nothing: no tangent there.
-            moved = (heads.x != heads.r).any(-1).cpu().numpy()
-            groups = np.array([list(row) for row in labels])
-            active = [np.unique(row[kept]).tolist() for row, kept in zip(groups, moved, strict=True)]
-            compact = [
-                [places.get(group, -1) for group in row.tolist()]
-                for row, places in zip(groups, ({g: i for i, g in enumerate(own)} for own in active), strict=True)
-            ]
-            marks = torch.tensor(compact, device=heads.x.device)[..., None]
-            integrals = self._integrate(encoder, heads, marks, tuple(map(len, active)), rule)
+            active = [sorted(set(itertools.compress(*row))) for row in zip(labels, moved, strict=True)]
+            compact = np.array([_renumbered(row, own) for row, own in zip(labels, active, strict=True)])
+            groups = tuple(map(len, active))
+            problems = replace(problems, labels=torch.from_numpy(compact)[..., None], groups=groups)
+            if encoder.takes_duals(texts[0].role):
+                marks = grouped(compact, max(groups), heads.x.dtype, heads.x.device)
+                problems = replace(problems, marks=marks)
+            integrals = yield from self._integrate(encoder, heads, problems, rule, looked, plain)
         rows = [spread(*parts) for parts in zip(integrals, active, counts, strict=True)]
-        return list(zip(rows, heads.output.double().cpu().numpy(), strict=True))
+        return list(zip(rows, output, strict=True))
 
     def features(
         self, encoder: Encoder, text: Text, tokens: Sequence[int], *, space: str, rule: Rule
@@ -85,13 +103,17 @@ class IntegratedJacobian:
         """Contributions of the hidden dimensions of some tokens together, (width, dim), and the model's own output."""
         with encoder.running():
             heads = self._heads(encoder, [text], space)
+            _, plain, output = encoder.arrived(heads)
             _, count, width = heads.x.shape
             # All the rest is a group too, so that the total can be measured.
-            labels = torch.full((1, count, width), width, device=heads.x.device)
-            labels[0, list(tokens)] = torch.arange(width, device=heads.x.device)
-            integral = self._integrate(encoder, heads, labels, (width + 1,), rule)[0]
+            labels = torch.full((1, count, width), width)
+            labels[0, list(tokens)] = torch.arange(width)
+            cost = encoder.cost(count, text.role)
+            problems = replace(self._problems(encoder, heads), labels=labels, groups=(width + 1,), cost=cost, limit=0.0)
+            looked = look(problems, rule)
+            integral = finish(self._integrate(encoder, heads, problems, rule, looked, plain))[0]
         own = replace(integral, values=integral.values[:width], error=integral.error[:width])
-        return own, heads.output[0].double().cpu().numpy()
+        return own, output[0]
 
     def _heads(self, encoder: Encoder, texts: Sequence[Text], space: str) -> Heads:
         """The texts up to this method's layer."""
@@ -105,18 +127,21 @@ class IntegratedJacobian:
         encoder.takes_duals(role)  # The first time this runs a probe, which must not come between head and tail.
         return encoder.heads(texts, layer, self.reference, space)
 
-    def _integrate(
-        self, encoder: Encoder, heads: Heads, labels: Tensor, groups: tuple[int, ...], rule: Rule
-    ) -> list[Integral]:
-        size = heads.x.shape[1], heads.texts[0].role
-        tail = encoder.tail(heads)
-        push = tail.derivatives if labels.shape[-1] == 1 and encoder.takes_duals(heads.texts[0].role) else None
+    def _problems(self, encoder: Encoder, heads: Heads) -> Problems:
+        """The paths of texts; which tokens belong together is still to be said."""
+        tokens, role = heads.x.shape[1], heads.texts[0].role
+        ruled = encoder.takes_duals(role)
         # Rules for tangents hold the scores of a few at a time.
-        cost, budget = encoder.cost(*size, scores=push is None), encoder.budget(*size)
-        limit = 0.0 if push is None else LIMITS[encoder.matmul]
-        problems = Problems(tail, heads.x, heads.r, labels, groups, cost, budget, push, limit)
+        cost, budget = encoder.cost(tokens, role, scores=not ruled), encoder.budget(tokens, role)
+        limit = LIMITS[encoder.matmul] if ruled else 0.0
+        return Problems(encoder.tail(heads), heads.x, heads.r, NOWHERE, (), cost, budget, limit=limit)
+
+    def _integrate(
+        self, encoder: Encoder, heads: Heads, problems: Problems, rule: Rule, looked: Answers, embeddings: Array
+    ) -> Steps[list[Integral]]:
+        """Solve the problems, and see that they are about the model's own embeddings, (texts, dim)."""
         try:
-            integrals = integrate(problems, rule)
+            integrals = yield from integrating(problems, rule, looked)
         except NotConverged as error:
             text = heads.texts[error.index].text
             raise NotConverged(f"in {text!r:.60} {error}", gap=error.gap, tol=error.tol) from None
@@ -125,7 +150,7 @@ class IntegratedJacobian:
             integrals = [
                 replace(i, reference=np.zeros_like(i.reference), embedding=i.embedding - i.reference) for i in integrals
             ]
-        for integral, plain in zip(integrals, heads.embedding.double().cpu().numpy(), strict=True):
+        for integral, plain in zip(integrals, embeddings, strict=True):
             miss = np.linalg.norm(integral.embedding - plain)
             if not miss <= 1e-3 * np.linalg.norm(plain):
                 raise ModelError(
@@ -133,3 +158,13 @@ class IntegratedJacobian:
                     f"{miss:.1e}), so it would explain another function. Please report the model's family."
                 )
         return integrals
+
+
+NOWHERE = torch.zeros(0)
+"""Labels of no groups."""
+
+
+def _renumbered(labels: Sequence[int], active: Sequence[int]) -> list[int]:
+    """Labels as places among the active ones, -1 for the others."""
+    places = {group: place for place, group in enumerate(active)}
+    return [places.get(group, -1) for group in labels]

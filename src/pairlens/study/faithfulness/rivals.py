@@ -50,7 +50,8 @@ class Side:
         encoder = transformer(lens)
         read = encoder.read(text)
         heads = encoder.heads([read], layer, "padding", encoder.space(None, space or space_for("project", measure)))
-        vector = (heads.output if measure == "dot" else heads.embedding)[0].double().cpu().numpy()
+        _, embedding, output = encoder.arrived(heads)
+        vector = (output if measure == "dot" else embedding)[0]
         if measure == "cosine":
             vector = vector / np.linalg.norm(vector)
         return cls(encoder, read, heads, vector)
@@ -77,7 +78,7 @@ class Side:
     @property
     def length(self) -> float:
         """What the tail's embedding is multiplied with to make the vector in the score."""
-        return float(np.linalg.norm(self.vector)) / float(self.heads.embedding[0].norm())
+        return float(np.linalg.norm(self.vector)) / float(np.linalg.norm(self.encoder.arrived(self.heads)[1][0]))
 
 
 def bertscore(lens: Lens, a: str, b: str, measure: str) -> Explanation:
