@@ -79,6 +79,10 @@ class Encoder(Model):
         other._graphs, other._memory, other._streams = Graphs(self.device), Memory(), []
         return other
 
+    def forget(self) -> None:
+        """Forget the references' states: what comes next costs what it costs the first time."""
+        self._memory.forget()
+
     def lanes(self, count: int) -> list[AbstractContextManager[object]]:
         """Contexts in which so many works do not stand in one another's way: streams of a CUDA device."""
         if self.device.type != "cuda":

@@ -62,6 +62,7 @@ class Checks:
             if candidate.name not in found:
                 continue
             e = found[candidate.name]
+            self.encoder.forget()  # no candidate costs less because another was asked before
             after, spent = cost.count(lambda c=candidate: self._try(c, self.lens, counted))
             own: Record = {"sanity": {}}
             if after is not None:
