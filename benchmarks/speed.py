@@ -82,7 +82,7 @@ def planning(lens: Lens) -> None:
     from pairlens import integrate
 
     for layer in (5, 0):
-        spent = {"_evaluate": 0.0, "_contributions": 0.0}
+        spent = {"values": 0.0, "sums": 0.0}
         plain = {name: getattr(integrate, name) for name in spent}
 
         def watch(name: str, plain: dict[str, Any] = plain, spent: dict[str, float] = spent) -> Callable[..., Any]:
@@ -103,7 +103,7 @@ def planning(lens: Lens) -> None:
         finally:
             for name, own in plain.items():
                 setattr(integrate, name, own)
-        note("speed", f"planning, layer {layer}", {"share": spent["_evaluate"] / sum(spent.values())})
+        note("speed", f"planning, layer {layer}", {"share": spent["values"] / sum(spent.values())})
 
 
 def exponent(sizes: list[float], times: list[float]) -> float:
