@@ -68,7 +68,9 @@ function makeSlider(shared) {
 }
 
 function makeList(shared) {
-  const ranked = [...shared.payload.views.entries()].sort(([, one], [, other]) => other.score - one.score);
+  // One pair at several layers has one score, give or take a rounding error: those stay in their order.
+  const rounded = (view) => Number(view.score.toFixed(6));
+  const ranked = [...shared.payload.views.entries()].sort(([, one], [, other]) => rounded(other) - rounded(one));
   const buttons = ranked.map(([n, view]) => {
     const text = make("span", { dir: "auto" }, make("b", {}, plain(view.label)), plain(view.text_b, 160));
     const score = make("span", { className: "pl-right" }, number(view.score));
