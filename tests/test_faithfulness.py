@@ -22,7 +22,7 @@ from pairlens.journal import Journal
 from pairlens.storage import require_pyarrow
 from pairlens.study.faithfulness import Candidate, Settings, Verdict, court, judge, line_up, yardstick
 from pairlens.study.faithfulness.cost import count
-from pairlens.study.faithfulness.deletions import Deletions, score
+from pairlens.study.faithfulness.deletions import score
 from pairlens.study.faithfulness.picture import draw, front, place_labels
 from pairlens.study.faithfulness.randomised import randomise
 from pairlens.study.faithfulness.rewording import CLOSE, compare, edits, reword
@@ -32,11 +32,6 @@ from pairlens.study.faithfulness.rivals import transformer
 @pytest.fixture(scope="module")
 def lens() -> Lens:
     return Lens(zoo.encoder())
-
-
-@pytest.fixture
-def sides(lens) -> list[Deletions]:
-    return sides_of(lens, *PAIRS[0])
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +95,8 @@ def test_leave_one_out_is_measured_by_real_deletions(lens):
     assert values == {"drops": pytest.approx(1.0), "negated": pytest.approx(-1.0)}
 
 
-def test_what_a_unit_is_worth_is_the_models_own_fall(lens, sides):
+def test_what_a_unit_is_worth_is_the_models_own_fall(lens):
+    sides = sides_of(lens, *PAIRS[0])
     lost, _ = court.Court(lens, line_up(lens, methods=["random"]), Settings())._effects(*sides)
     left = np.ones((1, sides[0].count), dtype=bool)
     left[0, 3] = False
