@@ -10,32 +10,29 @@ from pairlens.study.result import signed
 def agreement(figures: Figures, settings: Figures) -> Page:
     """Approximate against exact."""
     rows = []
-    for name, layers_ in figures.items():
-        values = ", ".join(
-            f"{own['spearman_mean']:.2f}" for own in layers_.values() if own["spearman_mean"] is not None
-        )
-        rows.append(
-            (
-                f"Spearman, {name}",
-                "agree often, reliable when very deep" if "exact" in name else "no such comparison",
-                f"{values} at layers 0 to {settings['layers']}",
-            )
-        )
-    exact = next((own for name, own in figures.items() if name.startswith("“ignore” of the twin")), None)
-    plain = next(own for name, own in figures.items() if "“project”, one model" in name)
-    curve = [own["spearman_mean"] for own in (exact or plain).values()]
-    deep, shallow = sum(curve[-2:]) / 2, sum(curve[:2]) / 2
-    agree = (
-        f"Agreement is better for the last two layers ({deep:.2f}) than for the first two ({shallow:.2f})"
-        if deep > shallow
-        else f"Approximate and exact contributions agree to {min(curve):.2f} or more at every layer"
+    for name, own in figures.items():
+        said = "agree often, reliable when very deep" if "exact" in name else "no such comparison"
+        for measure in ("Spearman", "Pearson"):
+            values = ", ".join(f"{layer[f'{measure.lower()}_mean']:.2f}" for layer in own.values())
+            rows.append((f"{measure}, {name}", said, f"{values} at layers 0 to {settings['layers']}"))
+    curves = {name: [layer["spearman_mean"] for layer in own.values()] for name, own in figures.items()}
+    plain = next(own for name, own in curves.items() if "“project”, one model" in name)
+    ignored, projected = (
+        next(own for name, own in curves.items() if name.startswith(f"“{terms}” of the twin"))
+        for terms in ("ignore", "project")
     )
-    agree += "." if exact else "; but this is one model with its reference taken out, and not yet an adjusted one."
-    low = min(own["spearman_mean"] for own in plain.values())
+    deep, shallow = sum(ignored[-2:]) / 2, sum(ignored[:2]) / 2
+    agree = (
+        f"Approximate contributions (“ignore”) agree with exact ones {'better' if deep > shallow else 'no better'} at "
+        f"the last two layers ({deep:.2f}) than at the first two ({shallow:.2f}); their sizes, as Pearson sees them, "
+        "agree more than the ranking of all of them."
+    )
+    nearer = sum(one > other for one, other in zip(projected, ignored, strict=True))
     differ = (
-        "On one and the same model, leaving the reference's share where it is (“ignore”) and taking it out exactly "
-        f"(“project”) agree to {low:.2f} only at their worst layer: what is approximate is not small. “shift” differs "
-        "from “ignore” by a factor for the whole matrix, so that the two always agree."
+        "Taking the reference's share out exactly (“project”), which the papers do not do, comes nearer to the "
+        f"adjusted model than leaving it (“ignore”) at {nearer} of {len(ignored)} layers, and the two agree to "
+        f"{min(plain):.2f} only at their worst layer on one and the same model: what is approximate is not small. "
+        "“shift” differs from “ignore” by a factor for the whole matrix, so that the two always agree."
     )
     return rows, agree, differ
 
