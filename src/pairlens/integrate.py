@@ -25,7 +25,7 @@ from pairlens.quadrature import SAMPLES, Adaptive, Ask, Plan, Rule, Table, first
 from pairlens.shapes import Array, Values
 from pairlens.waiting import Steps, finish
 
-AHEAD = 16
+AHEAD = SAMPLES[1]
 """The sampling of e that is asked for at once where a device waits for questions rather than for answers."""
 LOOK = 0.02
 """How much of the work the first look along the paths is, roughly."""
@@ -73,7 +73,7 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
 
 def look(problems: Problems, rule: Rule) -> Answers:
     """Ask for e where the rule wants to know it before it begins; the problems' groups do not matter yet."""
-    points = first_points(rule)
+    points = first_points(rule, AHEAD if problems.waits(AHEAD) else SAMPLES[0])
     with progress.share(0, LOOK):
         return values(problems, [(i, points) for i in range(len(problems.x))])
 
@@ -93,8 +93,7 @@ def integrating(problems: Problems, rule: Rule, looked: Answers) -> Steps[list[I
         )
         for i, (start, stop) in enumerate(ends)
     ]
-    ahead = AHEAD if problems.waits(AHEAD) else SAMPLES[0]
-    plans: dict[int, Plan] = {i: plan(rule, problems.noise, seen[i], problems.limit, ahead) for i in moving}
+    plans: dict[int, Plan] = {i: plan(rule, problems.noise, seen[i], problems.limit) for i in moving}
     questions: dict[int, Ask | Table] = {i: next(plans[i]) for i in moving}
     while questions:
         # How many rounds there will be, nobody knows; those of tables alone are most of the work.

@@ -4,10 +4,12 @@
 of a function e whose values are cheap (one forward pass each) while the integrand itself is dear (one tangent per
 unit), so the values of e are used to place the nodes:
 
-1. A few values of e along the path show where it moves. A sinh map spreads that stretch out, which is the standard
-   remedy for an integrand with poles beside the path (Johnston and Elliott, 2005).
-2. Values at Chebyshev points of the mapped path give e's Chebyshev coefficients, and an n-point Gauss rule for e' is
-   wrong by about those beyond 2n. The sampling is nested and stops as soon as the coefficients are small enough.
+1. Values of e at Chebyshev points of the path give e's Chebyshev coefficients, and an n-point Gauss rule for e' is
+   wrong by about those beyond 2n. The sampling is nested and stops as soon as it shows, by its coefficients and by how
+   they fall off, which rule will do.
+2. A sinh map spreads out the stretch where e moves, which is the standard remedy for an integrand with poles beside
+   the path (Johnston and Elliott, 2005). The same values, interpolated, say which of a few maps needs the fewest
+   nodes, one made for this path among them; only where e moves elsewhere than they expect is it sampled anew.
 3. Where they do not fall off (kinks: ReLU, max pooling), the path is cut into panels of low order, the worst
    bisected until the sum is right. The error of a panel is known, not estimated: e(end) - e(start) is its integral.
 
@@ -163,6 +165,13 @@ class SinhMap:
         points = np.clip(self.centre + self.width * np.sinh(u), 0.0, 1.0)
         return points, (high - low) * self.width * np.cosh(u)
 
+    def inverse(self, points: Array) -> Array:
+        """Where on [0, 1] the map takes these points from."""
+        if math.isinf(self.width):
+            return points
+        low, high = (math.asinh((edge - self.centre) / self.width) for edge in (0.0, 1.0))
+        return (np.arcsinh((points - self.centre) / self.width) - low) / (high - low)
+
     @classmethod
     def fit(cls, points: Array, values: Array) -> SinhMap:
         """The map for a function that takes `values` (points, dim) at `points`: centred where it moves fastest."""
@@ -177,33 +186,43 @@ class SinhMap:
         return cls(float(excess @ middle / excess.sum()), max(float(steps[fast].sum()) / 4, 0.02))
 
 
-SCOUTS = 8
-"""Steps along the whole path whose values place the sinh map."""
-SAMPLES = (8, 16, 32, 64, 128)
+SAMPLES = (10, 20, 40, 80, 160)
 """Nested Chebyshev samplings, each tried only where the one before it did not settle the matter."""
-SAFETY = 4.0
-"""An n-point rule is wrong by at most about this times 2n times the coefficient beyond 2n (measured: 1.8 to 3.2)."""
+SAFETY = 4.5
+"""An n-point rule is wrong by less than this times 2n times the coefficient beyond 2n (measured: 1.8 to 3.2 times)."""
 REACH = 0.75
 """So many times a sampling's own degree is the longest rule that it may propose, from how its coefficients fall off."""
 SLOWING = 0.6
-"""Beyond the sampling coefficients fall off so much more slowly than inside it.
+"""Beyond the sampling coefficients fall off so much more slowly than inside it."""
+SAMPLED = SinhMap(0.55, 0.15)
+"""The map in whose variable the first samplings are made."""
+CHARTS = (SAMPLED, SinhMap(0.5, 0.12), SinhMap(0.5, 0.2), SinhMap(0.6, 0.3), SinhMap(0.5, math.inf))
+"""The maps to choose from.
 
-Measured with the three constants above on 20 texts at MiniLM's layers 0 to 6, tol 1e-2 to 1e-4: rules are half a node
-longer than the shortest that would do (2 of 19 at layer 0), 1 in 50 is too short, and looking costs half of what it
-costs to see every coefficient that matters.
+Measured with the constants above on 60 texts at MiniLM's layers 0 to 5, tol 1e-3: rules are a node longer than the
+shortest that would do in any map (20 for 18 at layer 0, 6 for 6 at layer 5), none is too short, and 11 (layer 5) to 42
+values (layer 0) settle them.
 """
+LOST = 0.02
+"""Where the second sampling's last coefficient is larger, e moves elsewhere than these maps expect."""
 MAX_ORDER = 96
 """The longest Gauss rule that is tried before cutting the path into panels."""
 PANEL = 3
 """Nodes of a panel where the integrand has kinks."""
 
 
-def first_points(rule: Rule) -> Array:
-    """Where on the path a plan wants to know e before it begins; both ends are among them."""
-    return _chebyshev(SCOUTS) if isinstance(rule, Adaptive) else np.array([0.0, 1.0])
+def first_points(rule: Rule, count: int = SAMPLES[0]) -> Array:
+    """Where on the path a plan wants to know e before it begins; both ends are among them.
+
+    Args:
+        rule: the rule.
+        count: the sampling to begin with, of `SAMPLES`: a larger one where waiting costs more than values do. What is
+            proposed is the same.
+    """
+    return SAMPLED(_chebyshev(count))[0] if isinstance(rule, Adaptive) else np.array([0.0, 1.0])
 
 
-def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, ahead: int = SAMPLES[0]) -> Plan:
+def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0) -> Plan:
     """Propose tables until one reaches the rule's tolerance; gives up where nothing more can be done.
 
     Args:
@@ -211,18 +230,20 @@ def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, ahead: int =
         noise: relative rounding error of e; differences below it mean nothing.
         seen: e at the `first_points`, (points, dim).
         limit: relative rounding error of e's derivatives: a smooth rule's gap below it is not the rule's.
-        ahead: the sampling to ask for at once, of `SAMPLES`: a larger one where waiting costs more than values do. What
-            is proposed is the same.
     """
     if not isinstance(rule, Adaptive):
         yield rule.table()
         return
-    chart, order = yield from _smooth_order(rule, noise, seen, ahead)
-    while order is not None and order <= min(MAX_ORDER, rule.max_nodes):
-        gap = yield mapped_gauss(order, chart)
-        if gap[0] <= max(rule.tol, limit):
-            return
-        order = math.ceil(1.5 * order) + 1
+    found = yield from _smooth_rule(rule, noise, seen)
+    if found is not None:
+        chart, order = found
+        while order <= min(MAX_ORDER, rule.max_nodes):
+            gap = yield mapped_gauss(order, chart)
+            if gap[0] <= max(rule.tol, limit):
+                return
+            # Twice as many nodes square the error; a rule that was nearly right needs few more.
+            missing = math.log(float(gap[0]) / rule.tol) / math.log(1 / float(gap[0])) if gap[0] < 1 else 1.0
+            order = order + max(2, math.ceil(1.5 * missing * order))
     tol = 0.8 * rule.tol
     for _ in range(3):
         table = yield from _panels(rule, tol, noise, seen[[0, -1]])
@@ -232,24 +253,25 @@ def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, ahead: int =
         tol *= rule.tol / gap[0] / 2
 
 
-def _smooth_order(
-    rule: Adaptive, noise: float, seen: Array, ahead: int
-) -> Generator[Ask, Array, tuple[SinhMap, int | None]]:
+def _smooth_rule(rule: Adaptive, noise: float, seen: Array) -> Generator[Ask, Array, tuple[SinhMap, int] | None]:
     """The map for this path and the order of the Gauss rule it needs, or None where e is not smooth enough."""
-    ends = seen[[0, -1]]
-    total = float(np.linalg.norm(ends[1] - ends[0]))
+    total = float(np.linalg.norm(seen[-1] - seen[0]))
     floor = noise * float(np.linalg.norm(seen, axis=1).max()) / total
-    chart = SinhMap.fit(first_points(rule), seen)
-    if not math.isinf(chart.width):
-        seen = ends  # the map has moved all others
-    for count in SAMPLES:
+    sampled, charts, counts = SAMPLED, CHARTS, list(SAMPLES)
+    while counts:
+        count = counts.pop(0)
         if count >= len(seen):
-            seen = yield from _sample(chart, seen, max(count, ahead))
+            seen = yield from _sample(sampled, seen, count)
         own = seen[:: (len(seen) - 1) // count]
-        order = _order(_coefficients(own) / total, rule.tol, floor)
-        if order is not None:
-            return chart, order
-    return chart, None
+        if count > SAMPLES[0]:
+            charts = (*CHARTS, SinhMap.fit(sampled(_chebyshev(count))[0], own))
+        coefficients = _coefficients(own, sampled, charts) / total
+        found = _shortest(coefficients, rule.tol, floor)
+        if found is not None:
+            return charts[found[0]], found[1]
+        if sampled == SAMPLED and count == SAMPLES[1] and coefficients[:, -2].min() > LOST:
+            sampled, seen, counts = charts[-1], seen[[0, -1]], list(SAMPLES)
+    return None
 
 
 def _sample(chart: SinhMap, seen: Array, count: int) -> Generator[Ask, Array, Array]:
@@ -274,49 +296,93 @@ def _chebyshev(count: int) -> Array:
     return (1 - np.cos(np.pi * np.arange(count + 1) / count)) / 2
 
 
-@functools.cache
-def _cosines(count: int) -> Array:
-    """The matrix from values at `_chebyshev` points to Chebyshev coefficients, (count + 1, count + 1)."""
+def _coefficients(values: Array, sampled: SinhMap, charts: tuple[SinhMap, ...]) -> Array:
+    """Norms of Chebyshev coefficients in several maps, (maps, degrees), from values at `_chebyshev` points of one."""
+    found = _cosines(len(values) - 1, sampled, charts) @ values
+    return np.sqrt(np.einsum("nk,nk->n", found, found)).reshape(len(charts), -1)
+
+
+@functools.lru_cache(maxsize=32)
+def _cosines(count: int, sampled: SinhMap, charts: tuple[SinhMap, ...]) -> Array:
+    """The matrix from values at `_chebyshev` points of one map to Chebyshev coefficients in others, map by map."""
     every = np.cos(np.pi * np.outer(np.arange(count + 1), np.arange(count + 1)) / count)
     every[:, [0, -1]] /= 2
     every[[0, -1]] /= 2
     # The points run against the cosine, which turns the sign of every second coefficient; norms do not see it.
-    return 2 / count * every
+    own = 2 / count * every
+    places = [sampled.inverse(chart(_chebyshev(count))[0]) for chart in charts]
+    return np.concatenate([own @ _interpolation(count, own_places) for own_places in places])
 
 
-def _coefficients(values: Array) -> Array:
-    """Norms of the Chebyshev coefficients of the interpolant through values at `_chebyshev` points."""
-    return np.linalg.norm(_cosines(len(values) - 1) @ values, axis=1)
+def _interpolation(count: int, places: Array) -> Array:
+    """The matrix from values at `_chebyshev` points to their interpolant's at other places (Berrut, Trefethen 2004)."""
+    signs = (-1.0) ** np.arange(count + 1)
+    signs[[0, -1]] /= 2
+    steps = places[:, None] - _chebyshev(count)
+    same = np.abs(steps) < 1e-13
+    shares = signs / np.where(same, 1.0, steps)
+    shares /= shares.sum(1, keepdims=True)
+    return np.where(same.any(1, keepdims=True), same, shares)
 
 
-def _order(coefficients: Array, tol: float, floor: float) -> int | None:
-    """The smallest n whose coefficients beyond 2n are small enough, or None where these samples do not show one.
+@dataclass(frozen=True)
+class _Degrees:
+    """What `_shortest` needs to know of a sampling's degree.
 
-    Coefficients inside the sampling are seen; beyond it they go on falling as its second half falls, only slower. The
-    smallest sampling shows too little of that fall to go by it so closely.
+    `half` its second half of coefficients and `places` where they are, from the middle of them. For every order n that
+    it may propose: `beyond` the coefficient that tells, the last one at most; `seen` whether the sampling shows it, and
+    if not, how many degrees `outside` it lies; `factors` by which an n-point rule is wrong.
     """
-    degree = len(coefficients) - 1
-    first = degree == SAMPLES[0]
-    # The last coefficient holds all those beyond the sampling too.
-    envelope = np.maximum(np.maximum.accumulate(coefficients[:-1][::-1])[::-1], 1e-300)
-    half = np.arange(degree // 2, degree)
-    # The straight line through the logarithms, by least squares.
-    heights, places = np.log(envelope[half]), half - half.mean()
-    slope, middle = float(places @ heights / (places @ places)), float(heights.mean())
-    seen = envelope.tolist()
-    falls = slope < -0.05 and seen[-1] > floor
-    edge = max(math.exp(middle + slope * float(places[-1])), seen[-1])
-    for n in range(1, int(REACH * degree) + 1):
-        beyond = 2 * n + 1
-        if beyond < degree - 1:
-            expected = seen[beyond]
-        elif falls:
-            expected = edge * math.exp((1 if first else SLOWING) * slope * (beyond - degree + 1))
-        else:
-            return None
-        if (2.5 if first else 1) * SAFETY * 2 * n * expected <= tol or expected <= floor:
-            return n
-    return None
+
+    half: slice
+    places: Array
+    orders: Array
+    beyond: Array
+    seen: Array
+    outside: Array
+    factors: Array
+
+    @classmethod
+    @functools.cache
+    def of(cls, degree: int) -> _Degrees:
+        """For a sampling of this degree."""
+        half = slice(degree // 2, degree)
+        places = np.arange(degree)[half]
+        orders = np.arange(1, int(REACH * degree) + 1)
+        beyond = 2 * orders + 1
+        # The last coefficient holds all those beyond the sampling too, and the one before it the nearest of them.
+        seen, last = beyond < degree - 1, degree - 1
+        factors = SAFETY * 2 * orders
+        outside = np.maximum(beyond - last, 0)
+        return cls(half, places - places.mean(), orders, np.minimum(beyond, last), seen, outside, factors)
+
+
+def _shortest(coefficients: Array, tol: float, floor: float) -> tuple[int, int] | None:
+    """The map with the smallest n whose coefficients beyond 2n are small enough, and that n.
+
+    None where these samples do not show one. Coefficients inside the sampling are seen; beyond it they go on falling as
+    its second half falls, only slower.
+
+    Args:
+        coefficients: for every map, (maps, degrees).
+        tol: the relative gap allowed.
+        floor: what is rounding error.
+    """
+    known = _Degrees.of(coefficients.shape[1] - 1)
+    envelope = np.maximum(np.maximum.accumulate(coefficients[:, -2::-1], axis=1)[:, ::-1], 1e-300)
+    # Straight lines through the logarithms, by least squares.
+    heights = np.log(envelope[:, known.half])
+    slope = heights @ known.places / (known.places @ known.places)
+    edge = np.maximum(np.exp(heights.mean(1) + slope * known.places[-1]), envelope[:, -1])
+    falls = (slope < -0.05) & (envelope[:, -1] > floor)
+    fall = np.exp(np.where(falls, SLOWING * slope, 0.0)[:, None] * known.outside)
+    expected = np.where(known.seen, envelope[:, known.beyond], np.where(falls, edge, np.inf)[:, None] * fall)
+    good = (known.factors * expected <= tol) | (expected <= floor)
+    fine = good.any(0)
+    if not fine.any():
+        return None
+    place = int(fine.argmax())
+    return int(np.where(good[:, place], expected[:, place], np.inf).argmin()), int(known.orders[place])
 
 
 def _panels(rule: Adaptive, tol: float, noise: float, ends: Array) -> Generator[Ask, Array, Table]:

@@ -286,7 +286,7 @@ def _pooled(tangent: Tensor, share: Tensor, along: Tensor) -> tuple[Tensor, Tens
     """The tokens' weighted sum of tangents, and their products with two vectors for every token; see `kernels.pool`."""
     if kernels.pools(tangent):
         return kernels.pool(tangent, share, along)
-    return torch.einsum("ns,ntsk->ntk", share, tangent), torch.einsum("nsqk,ntsk->ntsq", along, tangent)
+    return (share[:, None, None] @ tangent)[:, :, 0], torch.einsum("nsqk,ntsk->ntsq", along, tangent)
 
 
 def _pick(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
