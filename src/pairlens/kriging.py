@@ -26,6 +26,7 @@ import math
 
 import numpy as np
 
+from pairlens import algebra
 from pairlens.integrate import Integral
 from pairlens.shapes import Array
 
@@ -114,22 +115,22 @@ def _predict(coalitions: Array, values: Array, near: float) -> tuple[Array, Arra
     sizes = coalitions.sum(1)
     start, ends = values[sizes == 0], np.isin(sizes, (0, n))
     member = coalitions.astype(float)
-    kernel = _kernel(member @ member.T, sizes[:, None], sizes[None])
+    kernel = _kernel(algebra.product(member, member.T), sizes[:, None], sizes[None])
     # The two ends are met exactly, so that the shares add up.
     kernel[np.diag_indices_from(kernel)] += np.where(ends, 1e-9, NUGGET)
-    inverse = np.linalg.inv(kernel)
+    inverse = algebra.inverse(kernel)
     inverse = (inverse + inverse.T) / 2
     sections, own, other = _sections(n, near)
     functional = np.where(coalitions, sections[1][sizes][:, None], sections[0][sizes][:, None]).T  # (players, tried)
-    duals = inverse @ (values - start)
-    shares = functional @ duals
+    duals = algebra.product(inverse, values - start)
+    shares = algebra.product(functional, duals)
     # What shares miss of the whole is known exactly, so their sum is not uncertain, only its parts.
     parts = _parts(shares)
     functional = functional - np.outer(parts, functional.sum(0))
     whole = own + (n - 1) * other
     prior = own - 2 * parts * whole + parts**2 * n * whole
     # How much is left to learn of each share, for a function of size one.
-    influence = functional @ inverse
+    influence = algebra.product(functional, inverse)
     remaining = np.maximum(prior - np.einsum("pt,pt->p", influence, functional), 0.0)
     # How far subsets are from what all others predict, in units of the prediction's own error. Sizes that were tried in
     # full leave nothing to predict, so what happens there is no one's error; of the others, the share tried is known.

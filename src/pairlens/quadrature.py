@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pairlens import algebra
 from pairlens.errors import InputError, whole
 from pairlens.shapes import Array
 
@@ -298,7 +299,7 @@ def _chebyshev(count: int) -> Array:
 
 def _coefficients(values: Array, sampled: SinhMap, charts: tuple[SinhMap, ...]) -> Array:
     """Norms of Chebyshev coefficients in several maps, (maps, degrees), from values at `_chebyshev` points of one."""
-    found = _cosines(len(values) - 1, sampled, charts) @ values
+    found = algebra.product(_cosines(len(values) - 1, sampled, charts), values)
     return np.sqrt(np.einsum("nk,nk->n", found, found)).reshape(len(charts), -1)
 
 

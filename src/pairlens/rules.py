@@ -273,9 +273,9 @@ class Ending:
         share = (self.scale * norm.rstd)[..., 0]
         # What a normalisation takes away: the mean, and what lies along its output; both seen through the projection.
         along = torch.stack([torch.ones_like(hat), hat], 2) / width  # (n, tokens, 2, width)
-        (inside, taken), (beside, more) = (
-            _pooled(*own) for own in ((inner, share, along @ self.matrix), (rest, share, along))
-        )
+        ones = self.matrix.sum(0).expand(*hat.shape[:2], -1)
+        through = torch.stack([ones, hat @ self.matrix], 2) / width  # as `along`, of the projection's input
+        (inside, taken), (beside, more) = (_pooled(*own) for own in ((inner, share, through), (rest, share, along)))
         taken = (taken + more) * share[:, None, :, None]
         total = project(inside, self.matrix) + beside
         total = total - taken[..., 0].sum(-1, keepdim=True) - torch.einsum("nts,nsd->ntd", taken[..., 1], hat)

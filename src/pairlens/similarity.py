@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from pairlens import algebra
 from pairlens.contributions import Contributions
 from pairlens.errors import InputError, ReferenceWarning, choose
 from pairlens.explanation import Explanation
@@ -146,11 +147,11 @@ def _entry_error(a: _Side, b: _Side, values_a: Array, values_b: Array, reference
     nothing = np.zeros((0, len(a.scored)))
     weights_a, residuals_a = a.noise or (np.zeros((0, len(values_a))), nothing)
     weights_b, residuals_b = b.noise or (np.zeros((0, len(values_b))), nothing)
-    along_a, along_b = residuals_b @ values_a.T, residuals_a @ values_b.T
+    along_a, along_b = algebra.product(residuals_b, values_a.T), algebra.product(residuals_a, values_b.T)
     plane = _plane(a.reference, b.reference) if reference_terms == "project" else np.zeros((len(a.scored), 0))
-    products = residuals_a @ residuals_b.T - (residuals_a @ plane) @ (residuals_b @ plane).T
+    products = algebra.product(residuals_a, residuals_b.T) - (residuals_a @ plane) @ (residuals_b @ plane).T
     variance = (weights_a**2).T @ along_b**2 + (along_a**2).T @ weights_b**2
-    variance += (weights_a**2).T @ products**2 @ weights_b**2
+    variance += algebra.product((weights_a**2).T, products**2) @ weights_b**2
     if same:
         variance += 2 * (weights_a * along_a).T @ (weights_b * along_b)
     bound_a = np.outer(a.error, sizes_b) if a.noise is None else 0.0
