@@ -63,7 +63,7 @@ def _linear(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     primal = func(x.primal, *args[1:], **kwargs)
     if x.axis is None and weight.shape[0] <= weight.shape[1]:
         return x.like(primal, Ending(x.now(), weight))
-    return x.like(primal, lambda own=x.lazy: project(own(), weight), x.axis)
+    return x.like(primal, Projection(x.lazy, weight), x.axis)
 
 
 def _layer_norm(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -107,12 +107,50 @@ def _pointwise(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     if not isinstance(x, Dual) or any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values())):
         return by_forward_mode(func, args, kwargs)
     primal, slope = jvp(lambda h: func(h, *args[1:], **kwargs), (x.primal,), (torch.ones_like(x.primal),))[:2]
+    if isinstance(x.lazy.made, Projection):
+        return x.like(primal, Scaled(weakref.ref(x.lazy), x.lazy.made, slope), x.axis)
+    return x.like(primal, lambda own=x.lazy: _scaled(own(), slope), x.axis)
 
-    def scaled(own: Lazy = x.lazy) -> Tensor:
-        tangent = own()
-        return kernels.scale(tangent, slope) if kernels.scales(tangent, slope) else tangent * slope[:, None]
 
-    return x.like(primal, scaled, x.axis)
+@dataclass(frozen=True)
+class Projection:
+    """Tangents times a weight, not yet made."""
+
+    inner: Lazy
+    weight: Tensor
+
+    def __call__(self) -> Tensor:
+        """The tangents, (n, groups, tokens, width), which are nobody else's."""
+        return project(self.inner(), self.weight)
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A projection's tangents times the slope of a function of each number, not yet made."""
+
+    known: weakref.ref[Lazy]
+    """The projection's result: gone, unless somebody else wants it too."""
+    projection: Projection
+    slope: Tensor
+
+    def __call__(self) -> Tensor:
+        """The tangents, (n, groups, tokens, width)."""
+        known = self.known()
+        return _scaled(self.projection() if known is None else known(), self.slope, own=known is None)
+
+    def by_tokens(self) -> Tensor | None:
+        """The same, (n, tokens, groups, width), made in that order; None where somebody else has made them already."""
+        if self.known() is not None:
+            return None
+        moved = project(self.projection.inner().transpose(1, 2).contiguous(), self.projection.weight)
+        return moved.mul_(self.slope[:, :, None])
+
+
+def _scaled(tangent: Tensor, slope: Tensor, *, own: bool = False) -> Tensor:
+    """Tangents times what belongs to their primal; in their place where they are nobody else's."""
+    if kernels.scales(tangent, slope):
+        return kernels.scale(tangent, slope)
+    return tangent.mul_(slope[:, None]) if own else tangent * slope[:, None]
 
 
 def _beside(value: Any, ndim: int) -> Any:
@@ -267,7 +305,7 @@ class Ending:
     def pooled(self) -> Tensor:
         """Their sum over the tokens, (n, groups, width)."""
         assert self.rest is not None and self.norm is not None and self.scale is not None  # noqa: PT018
-        norm, inner, rest = self.norm, self.inner.tangent, self.rest.tangent
+        norm, rest = self.norm, self.rest.tangent
         width = self.matrix.shape[0]
         hat = (norm.primal - norm.mean) * norm.rstd
         share = (self.scale * norm.rstd)[..., 0]
@@ -275,15 +313,21 @@ class Ending:
         along = torch.stack([torch.ones_like(hat), hat], 2) / width  # (n, tokens, 2, width)
         ones = self.matrix.sum(0).expand(*hat.shape[:2], -1)
         through = torch.stack([ones, hat @ self.matrix], 2) / width  # as `along`, of the projection's input
-        (inside, taken), (beside, more) = (_pooled(*own) for own in ((inner, share, through), (rest, share, along)))
+        (inside, taken), (beside, more) = _pooled(self.inner.lazy, share, through), _pooled(Lazy(rest), share, along)
         taken = (taken + more) * share[:, None, :, None]
         total = project(inside, self.matrix) + beside
         total = total - taken[..., 0].sum(-1, keepdim=True) - torch.einsum("nts,nsd->ntd", taken[..., 1], hat)
         return total if norm.weight is None else total * norm.weight
 
 
-def _pooled(tangent: Tensor, share: Tensor, along: Tensor) -> tuple[Tensor, Tensor]:
+def _pooled(lazy: Lazy, share: Tensor, along: Tensor) -> tuple[Tensor, Tensor]:
     """The tokens' weighted sum of tangents, and their products with two vectors for every token; see `kernels.pool`."""
+    # Token by token both are products of what lies side by side.
+    moved = lazy.made.by_tokens() if isinstance(lazy.made, Scaled) and not share.is_cuda else None
+    if moved is not None:
+        total = share[:, None] @ moved.flatten(2)
+        return total.view(len(moved), *moved.shape[2:]), (moved @ along.mT).transpose(1, 2)
+    tangent = lazy()
     if kernels.pools(tangent):
         return kernels.pool(tangent, share, along)
     return (share[:, None, None] @ tangent)[:, :, 0], torch.einsum("nsqk,ntsk->ntsq", along, tangent)
