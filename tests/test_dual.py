@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import nn
 from torch.func import jvp, vmap
 
@@ -60,6 +61,27 @@ def test_attention_in_blocks_is_attention(monkeypatch):
     monkeypatch.setattr(attention, "BLOCK", 1)
     blocks, _ = derivatives(encoder, 0, labels)
     assert torch.allclose(whole, blocks, atol=1e-14)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_what_a_projection_gives_may_be_wanted_twice(twice):
+    torch.manual_seed(0)
+    n, tokens, width = 2, 5, 8
+    up, down = torch.randn(16, width, dtype=torch.float64), torch.randn(width, 16, dtype=torch.float64)
+    weights = torch.rand(n, tokens, 1, dtype=torch.float64)
+
+    def layer(h: torch.Tensor) -> torch.Tensor:
+        inner = F.linear(h, up)
+        moved = F.gelu(inner) * inner if twice else F.gelu(inner)
+        return (F.layer_norm(F.linear(moved, down) + h, (width,)) * weights).sum(1)
+
+    points, direction = torch.randn(2, n, tokens, width, dtype=torch.float64)
+    groups = dual.Groups.of(torch.arange(tokens)[None], tokens, torch.float64).of_rows(torch.zeros(n, dtype=torch.long))
+    found = rules.push(layer, points, direction, groups)[1]
+    for token in range(tokens):
+        tangent = torch.zeros_like(direction)
+        tangent[:, token] = direction[:, token]
+        assert torch.allclose(found[:, token], jvp(layer, (points,), (tangent,))[1], atol=1e-12)
 
 
 class Odd(nn.Module):

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairlens import Adaptive, GaussLegendre, InputError, Riemann
-from pairlens.quadrature import Ask, SinhMap, Table, first_points, gauss, mapped_gauss, plan
+from pairlens.quadrature import CHARTS, SAMPLED, SAMPLES, Ask, SinhMap, Table, first_points, gauss, mapped_gauss, plan
 
 
-def drive(rule, e, slope, noise=1e-15):
+def drive(rule, e, slope, noise=1e-15, count=SAMPLES[0]):
     """Hold a plan's conversation about the function e; returns the last table and how often each thing was asked."""
-    talk = plan(rule, noise, e(first_points(rule)))
+    talk = plan(rule, noise, e(first_points(rule, count)))
     asked = {"values": 0, "slopes": 0, "proposals": 0}
     target = e(np.array([1.0]))[0] - e(np.array([0.0]))[0]
     table, question = None, next(talk)
@@ -100,6 +100,28 @@ def test_the_map_saves_nodes_on_a_sharp_turn():
     table, _ = drive(Adaptive(1e-5), e, slope)
     plain = next(n for n in range(1, 400) if miss_of(gauss(n), e, slope) <= 1e-5)
     assert len(table) < plain / 2
+
+
+@given(st.floats(0.3, 0.7), st.floats(0.05, 1.0), st.sampled_from([1e-2, 1e-3, 1e-5]))
+def test_looking_further_ahead_proposes_the_same(centre, width, tol):
+    e, slope = arctan(centre, width)
+    near, far = (drive(Adaptive(tol), e, slope, count=count)[0] for count in SAMPLES[:2])
+    np.testing.assert_array_equal(near.nodes, far.nodes)
+
+
+@pytest.mark.parametrize("centre", [0.05, 0.95])
+def test_a_path_that_moves_where_no_map_expects_it_gets_its_own(centre):
+    e, slope = arctan(centre, 0.004)
+    table, asked = drive(Adaptive(1e-3), e, slope)
+    assert miss_of(table, e, slope) <= 1e-3
+    assert asked["proposals"] == 1
+    usual = next(n for n in range(1, 400) if miss_of(mapped_gauss(n, SAMPLED), e, slope) <= 1e-3)
+    assert len(table) < usual / 2
+
+
+@given(st.sampled_from([SAMPLED, *CHARTS]), st.lists(st.floats(0, 1), min_size=1, max_size=9))
+def test_maps_are_undone(chart, places):
+    assert chart.inverse(chart(np.array(places))[0]) == pytest.approx(places, abs=1e-9)
 
 
 def test_a_straight_line_needs_one_node():
