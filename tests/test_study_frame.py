@@ -282,6 +282,33 @@ def test_equal_steps_are_those_of_the_rule(lens):
     assert all(row["gap"] <= row["asked"] for row in raw if row["rule"] == "adaptive")
 
 
+def test_convergence_of_many_pairs_at_a_time_is_that_of_each(lens, monkeypatch):
+    """As on a GPU, where texts of one length are integrated together; those out of reach take no other with them."""
+    monkeypatch.setattr(convergence, "TOLERANCES", (1e-2, 1e-9))
+    own, view = materials(lens), View("integrated-jacobian", 0, "project")
+    many = convergence._rules(own, view, own.rows)
+    for row, together in zip(own.rows, many, strict=True):
+        (alone,) = convergence._rules(own, view, [row])
+        assert isinstance(together, list)
+        assert isinstance(alone, list)
+        assert [line["points"] for line in together] == [line["points"] for line in alone]
+        for name in ("error", "gap"):
+            assert [line[name] for line in together] == pytest.approx([line[name] for line in alone], abs=2e-6)
+        reached, unreached = together[-2:]
+        assert (reached["asked"], unreached["asked"]) == (1e-2, 1e-9)
+        assert unreached["gap"] == reached["gap"] > 1e-9
+
+
+def test_convergence_leaves_out_what_cannot_be_read(lens):
+    own = materials(lens, pairs=[("", "b"), *PAIRS[:1]], sweep=2, choice=Choice(layers=(2,)))
+    result = convergence.study(own)
+    assert {row["pair"] for row in result.raw} == {2}
+    assert result.settings["pairs"] == 1
+    assert "text a: " in next(iter(result.settings["left_out"].values()))["1"]
+    empty = materials(lens, pairs=[("", "b")], choice=Choice(layers=(2,)))
+    assert "none of the 1 pairs can be read. The first one: text a: " in study.run("convergence", empty).skipped
+
+
 def test_an_adjusted_model_without_training_agrees_with_its_twin(everything):
     table = study.run("agreement", everything).table
     rows = [row for row in table if row["comparison"].startswith("“ignore” of the twin")]

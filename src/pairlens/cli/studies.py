@@ -68,8 +68,13 @@ OWN: dict[str, tuple[Any, Any]] = {
     "reference_terms": (_option(str | None, panel=HOW, help="project, shift, keep or ignore."), None),
     "tol": (_option(float, panel=HOW, help="The largest relative gap of a text. By default 0.001."), 1e-3),
     "sweep": (
-        _option(int, min=1, panel=HOW, help="How many of the pairs are explained at every layer. By default 40."),
-        40,
+        _option(
+            int | None,
+            min=1,
+            panel=HOW,
+            help="How many of the pairs are explained at every layer. By default 40, and 5 for convergence.",
+        ),
+        None,
     ),
     "points": (
         _option(int, min=2, panel=HOW, help="The most equal steps of an integral. By default 512."),

@@ -37,7 +37,7 @@ def study(materials: Materials) -> Result:
     for name, (terms_a, lens_a), (terms_b, lens_b) in compared:
         for layer in layers:
             one, other = (
-                materials.explain(View("integrated-jacobian", layer, terms), materials.few, lens=lens)
+                materials.explain(View("integrated-jacobian", layer, terms), materials.few(), lens=lens)
                 for terms, lens in ((terms_a, lens_a), (terms_b, lens_b))
             )
             raw += [{"comparison": name, "layer": layer, **row} for row in _agree(one, other)]

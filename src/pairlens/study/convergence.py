@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 import pairlens
 from pairlens import similarity
 from pairlens.contributions import Contributions
-from pairlens.errors import NotConverged, ReferenceWarning
+from pairlens.errors import InputError, NotConverged, ReferenceWarning, TruncationWarning
 from pairlens.integrate import Integral
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.quadrature import Adaptive, GaussLegendre, Riemann, Rule, Table
@@ -20,9 +20,10 @@ from pairlens.reading import Text
 from pairlens.shapes import Array
 from pairlens.study import picture
 from pairlens.study.catalogue import CATALOGUE
-from pairlens.study.materials import Materials
+from pairlens.study.materials import Materials, cut
 from pairlens.study.result import Lacking, Result, Row, small
 from pairlens.study.views import View, static
+from pairlens.tables import Row as Pair
 from pairlens.tokens import Unit
 
 if TYPE_CHECKING:
@@ -33,9 +34,8 @@ GAUSS = (1, 2, 4, 8, 16, 32, 64)
 TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 MOST = 1024
 """Points that the adaptive rule may take; what it does not reach with them is out of its precision's reach."""
-MOST_PAIRS = 8
-PART = 8
-"""One in so many of the swept pairs: the long Riemann sums cost as much as everything else together."""
+FEW = 5
+"""Pairs by default: the long sums of equal steps cost as much as everything else together."""
 
 
 @dataclass(frozen=True)
@@ -58,17 +58,23 @@ def study(materials: Materials) -> Result:
     lens = materials.lens
     if static(lens):
         raise Lacking("a model of static embeddings has no layers, and nothing to integrate.")
-    rows = materials.rows[: min(MOST_PAIRS, max(1, -(-materials.sweep // PART)))]
+    rows = materials.few(FEW)
     terms = materials.choice.terms(lens)[0]
     views = [view for view in materials.choice.sweep(lens) if view.reference_terms == terms]
+    # A GPU wants many at a time. A processor gains nothing from that, and a run that is cut off loses less of one.
+    encoder: Any = lens._encoder
+    size = 1 if encoder.device.type == "cpu" else materials.together
     raw: list[Row] = []
     with materials.bar(len(views) * len(rows), "convergence", " pairs") as bar:
         for view in views:
-            for row in rows:
-                raw += [{"pair": row.number, **own} for own in _measure(materials, view, row.a, row.b)]
-                bar.update()
+            for some in cut(rows, size):
+                raw += _measured(materials, view, some)
+                bar.update(len(some))
+    if not raw:
+        why = next(iter(materials.left_out[views[0].label].values()))
+        raise Lacking(f"none of the {len(rows)} pairs can be read. The first one: {why}")
     table = describe(raw)
-    settings = materials.describe(views, len(rows), points=materials.points)
+    settings = materials.describe(views, len({row["pair"] for row in raw}), points=materials.points)
     return Result(
         ABOUT,
         table,
@@ -80,8 +86,8 @@ def study(materials: Materials) -> Result:
     )
 
 
-def _measure(materials: Materials, view: View, a: str, b: str) -> list[Row]:
-    """Every rule on one pair at one layer."""
+def _measured(materials: Materials, view: View, rows: Sequence[Pair]) -> list[Row]:
+    """Every rule on some pairs at one layer; pairs that cannot be read are left out, and noted."""
     lens = materials.lens
     key = {
         "what": "convergence",
@@ -91,95 +97,141 @@ def _measure(materials: Materials, view: View, a: str, b: str) -> list[Row]:
         "measure": materials.measure,
         **view.options,
         "points": materials.points,
-        "pair": [a, b],
+        "pairs": [[row.a, row.b] for row in rows],
     }
-    return materials.archive.remember(key, lambda: {"rows": _rules(materials, view, a, b)})["rows"]
+    found = materials.archive.remember(key, lambda: {"pairs": _rules(materials, view, rows)})["pairs"]
+    for row, own in zip(rows, found, strict=True):
+        if isinstance(own, str):
+            materials.left_out.setdefault(view.label, {})[row.number] = own
+    return [
+        {"pair": row.number, **line}
+        for row, own in zip(rows, found, strict=True)
+        if not isinstance(own, str)
+        for line in own
+    ]
 
 
-def _rules(materials: Materials, view: View, a: str, b: str) -> list[Row]:
-    sides = [Total(materials, view, text) for text in dict.fromkeys((a, b))]
-    rows: list[Row] = []
+def _rules(materials: Materials, view: View, rows: Sequence[Pair]) -> list[list[Row] | str]:
+    """What every rule gives for each of the pairs, or why a pair has none."""
+    totals = Totals(materials, view, dict.fromkeys(text for row in rows for text in (row.a, row.b)))
+    found: list[list[Row] | str] = [totals.unread(row.a, row.b) or [] for row in rows]
 
     def note(rule: str, asked: float) -> None:
-        one, other = sides[0].contributions(), sides[-1].contributions()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ReferenceWarning)
-            e = similarity.explain(one, other, reference_terms=view.reference_terms, measure=str(materials.measure))
-        points = (sides[0].points + sides[-1].points) / 2
-        gap = (e.gap_a + e.gap_b) / 2
-        rows.append(
-            {"layer": view.layer, "rule": rule, "asked": asked, "points": points, "error": abs(e.gap), "gap": gap}
-        )
+        for row, own in zip(rows, found, strict=True):
+            if not isinstance(own, str):
+                own.append({"layer": view.layer, "rule": rule, "asked": asked, **totals.compare(row.a, row.b)})
 
     count = 1
     while count <= materials.points:
-        for side in sides:
-            side.refine(count)
+        totals.refine(count)
         note("riemann", count)
         count *= 2
     for n in GAUSS:
-        for side in sides:
-            side.take(GaussLegendre(n))
+        totals.take(GaussLegendre(n))
         note("gauss-legendre", n)
     for tol in TOLERANCES:
-        for side in sides:
-            side.take(Adaptive(tol, max_nodes=MOST))
+        totals.take(Adaptive(tol, max_nodes=MOST))
         note("adaptive", tol)
-    return rows
+    return found
 
 
+@dataclass
 class Total:
-    """The sum of all contributions of one text, by whichever rule was taken last."""
+    """The sum of all contributions of one text, (dim,), by whichever rule was taken last, and its number of points."""
 
-    def __init__(self, materials: Materials, view: View, text: str) -> None:
+    text: Text
+    integral: Integral = field(init=False)
+    output: Array = field(init=False)
+    sum: Array = field(init=False)
+    points: int = field(init=False)
+
+    def contributions(self, space: str) -> Contributions:
+        """The sum, as contributions of one unit."""
+        reference, embedding = self.integral.reference, self.integral.embedding
+        target = embedding - reference
+        size = float(np.linalg.norm(target))
+        return Contributions(
+            text=self.text.text,
+            units=(Unit(self.text.text, 0, len(self.text.text)),),
+            tokens=self.text.tokens,
+            values=self.sum[None],
+            error=np.zeros(1),
+            reference=reference,
+            embedding=embedding,
+            output=self.output.astype(np.float64),
+            gap=float(np.linalg.norm(self.sum - target)) / size if size else 0.0,
+            settings={"space": space},
+        )
+
+
+class Totals:
+    """Sums of all contributions of some texts; those of one length are integrated together."""
+
+    def __init__(self, materials: Materials, view: View, texts: Iterable[str]) -> None:
         self._encoder: Any = materials.lens._encoder
         self._method = IntegratedJacobian(view.layer or 0)
-        self._text: Text = self._encoder.read(text)
-        self._space = self._encoder.space(None, similarity.space_for(view.reference_terms, str(materials.measure)))
-        self._integral: Integral
-        self._output: Array
-        self._steps = 0
-        self._sum: Array | None = None
-        self.points = 0
+        self._terms, self._measure = view.reference_terms, str(materials.measure)
+        self._space = self._encoder.space(None, similarity.space_for(self._terms, self._measure))
+        self._totals: dict[str, Total] = {}
+        self._unread: dict[str, str] = {}
+        for text in texts:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", TruncationWarning)
+                    self._totals[text] = Total(self._encoder.read(text))
+            except InputError as error:
+                self._unread[text] = str(error)
+        self._groups: dict[int, list[Total]] = {}
+        for total in self._totals.values():
+            self._groups.setdefault(len(total.text.tokens), []).append(total)
+
+    def unread(self, a: str, b: str) -> str | None:
+        """Why a pair cannot be read, if it cannot."""
+        own = [f"text {side}: {self._unread[t]}" for side, t in (("a", a), ("b", b)) if t in self._unread]
+        return own[0] if own else None
 
     def take(self, rule: Rule) -> None:
-        """Use a rule; one that does not reach its tolerance leaves what was reached before."""
-        labels = [[0] * len(self._text.tokens)]
+        """Use a rule; a text for which it does not reach its tolerance keeps what was reached before."""
+        for group in self._groups.values():
+            self._take(group, rule)
+
+    def _take(self, group: Sequence[Total], rule: Rule) -> None:
+        labels = [[0] * len(total.text.tokens) for total in group]
         try:
-            ((self._integral, self._output),) = self._method.decompose(
-                self._encoder, [self._text], labels, [1], space=self._space, rule=rule
+            solved = self._method.decompose(
+                self._encoder, [t.text for t in group], labels, [1] * len(group), space=self._space, rule=rule
             )
         except NotConverged:
-            return  # in single precision the tightest ones are out of reach at the first layers
-        self._sum = self._integral.values[0]
-        self.points = self._integral.nodes
+            # In single precision the tightest tolerances are out of reach at the first layers. Halves of the group tell
+            # for which of its texts.
+            middle = len(group) // 2
+            for half in (group[:middle], group[middle:]) if middle else ():
+                self._take(half, rule)
+            return
+        for total, (integral, output) in zip(group, solved, strict=True):
+            total.integral, total.output = integral, output
+            total.sum, total.points = integral.values[0], integral.nodes
 
     def refine(self, count: int) -> None:
         """Use `count` equal steps, a power of two, after half as many."""
-        before = self._sum
+        totals = self._totals.values()
+        halves = [total.sum / 2 for total in totals] if count > 1 else [0.0] * len(totals)
         self.take(Odd(count))
-        if count > 1 and before is not None and self._sum is not None:
-            self._sum = before / 2 + self._sum
-        self.points = count
+        for total, half in zip(totals, halves, strict=True):
+            total.sum, total.points = half + total.sum, count
 
-    def contributions(self) -> Contributions:
-        """The sum, as contributions of one unit."""
-        integral = self._integral
-        target = integral.embedding - integral.reference
-        total = np.zeros_like(target) if self._sum is None else self._sum
-        size = float(np.linalg.norm(target))
-        return Contributions(
-            text=self._text.text,
-            units=(Unit(self._text.text, 0, len(self._text.text)),),
-            tokens=self._text.tokens,
-            values=total[None],
-            error=np.zeros(1),
-            reference=integral.reference,
-            embedding=integral.embedding,
-            output=self._output.astype(np.float64),
-            gap=float(np.linalg.norm(total - target)) / size if size else 0.0,
-            settings={"space": self._space},
-        )
+    def compare(self, a: str, b: str) -> Row:
+        """The papers' error and the gap of a pair, with the points that a text took on average."""
+        one, other = self._totals[a], self._totals[b]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReferenceWarning)
+            e = similarity.explain(
+                one.contributions(self._space),
+                other.contributions(self._space),
+                reference_terms=self._terms,
+                measure=self._measure,
+            )
+        return {"points": (one.points + other.points) / 2, "error": abs(e.gap), "gap": (e.gap_a + e.gap_b) / 2}
 
 
 def describe(raw: Sequence[Row]) -> list[Row]:

@@ -29,7 +29,7 @@ def study(materials: Materials) -> Result:
     values: dict[View, list[Array]] = {}
     raw: list[Row] = []
     for view in views:
-        found = materials.explain(view, materials.few)
+        found = materials.explain(view, materials.few())
         values[view] = [text_tokens(e).ravel() for _, e in found]
         raw += [_record(view, row.number, own) for (row, _), own in zip(found, values[view], strict=True)]
     table = [describe(view, values[view]) for view in views if values[view]]

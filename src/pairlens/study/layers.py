@@ -55,9 +55,9 @@ def _choose(materials: Materials, views: Sequence[View]) -> tuple[PairRow, dict[
         return find(materials, materials.pair), {}
     found: dict[int, dict[View, Explanation]] = {}
     for view in views:
-        for row, e in materials.explain(view, materials.few):
+        for row, e in materials.explain(view, materials.few()):
             found.setdefault(row.number, {})[view] = e
-    whole = [row for row in materials.few if len(found.get(row.number, ())) == len(views)]
+    whole = [row for row in materials.few() if len(found.get(row.number, ())) == len(views)]
     if not whole:
         raise Lacking("none of the pairs could be explained at every layer.")
     short = [row for row in whole if max(len(words(row.a)), len(words(row.b))) <= LONGEST] or whole[:1]
@@ -117,7 +117,7 @@ def _record(view: View, e: Explanation, last: Explanation) -> Row:
 
 def _sentences(materials: Materials, row: PairRow, table: Sequence[Row]) -> list[str]:
     why = (
-        f"of the short pairs among the first {len(materials.few)}, the one whose layers differ most"
+        f"of the short pairs among the first {len(materials.few())}, the one whose layers differ most"
         if materials.pair is None
         else "as asked for"
     )

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 CHUNK = 32
 """Pairs that are kept in one piece."""
+SWEEP = 40
+"""Pairs that are explained at every layer, unless something else is asked for."""
 OF_A_TEXT = (InputError, NotConverged, NumericalError)
 Explained = list[tuple[Row, Explanation]]
 
@@ -39,7 +41,8 @@ class Materials:
         lens: the model.
         pairs: the pairs of texts, with or without a score: `(a, b)`, `(a, b, score)`, or rows of a table.
         choice: how to explain, where that is not left to the study.
-        sweep: how many of the pairs, the first ones, are explained at every layer, which is costly.
+        sweep: how many of the pairs, the first ones, are explained at every layer, which is costly; None to leave it to
+            the study.
         measure: "cosine" or "dot"; the model's own by default.
         tol: the largest relative gap of a text, for methods that integrate.
         seed: of everything that is drawn.
@@ -66,7 +69,7 @@ class Materials:
     lens: Lens
     pairs: Sequence[Any]
     choice: Choice = field(default_factory=Choice)
-    sweep: int = 40
+    sweep: int | None = None
     measure: str | None = None
     tol: float = 1e-3
     seed: int = 0
@@ -101,10 +104,9 @@ class Materials:
         """All pairs."""
         return list(self.pairs)
 
-    @property
-    def few(self) -> list[Row]:
-        """The pairs that are explained at every layer."""
-        return self.rows[: self.sweep]
+    def few(self, most: int = SWEEP) -> list[Row]:
+        """The pairs that are explained at every layer: as many as was asked for, or `most`."""
+        return self.rows[: most if self.sweep is None else self.sweep]
 
     def explain(self, view: View, rows: Sequence[Row] | None = None, *, lens: Lens | None = None) -> Explained:
         """Explanations of pairs, at the level of tokens; those that cannot be explained are left out, and noted.
@@ -173,7 +175,7 @@ class Materials:
 
     def _stream(self, view: View, rows: Sequence[Row], lens: Lens, *, note: bool = True) -> Iterator[tuple[Row, Any]]:
         with self.bar(len(rows), view.label) as bar:
-            for group in _cut(rows, self.together):
+            for group in cut(rows, self.together):
                 for row, entry in zip(group, self._entries(view, group, lens), strict=True):
                     if not isinstance(entry, str):
                         yield row, entry
@@ -196,7 +198,7 @@ class Materials:
 
     def _entries(self, view: View, rows: Sequence[Row], lens: Lens) -> list[Explanation | str]:
         """Explanations as they were kept, or made now: all of them where one piece is missing, as the first time."""
-        kept = [self.archive.recall(self._key(view, piece, lens)) for piece in _cut(rows, CHUNK)]
+        kept = [self.archive.recall(self._key(view, piece, lens)) for piece in cut(rows, CHUNK)]
         whole = [unpack(piece) for piece in kept if piece is not None]
         if len(whole) == len(kept):
             return [entry for piece in whole for entry in piece]
@@ -206,7 +208,7 @@ class Materials:
         """Some of the pairs out of what another study has kept of all of them; None where anything is missing."""
         wanted = {(row.a, row.b) for row in rows}
         found: dict[tuple[str, str], Explanation | str] = {}
-        for piece in _cut(self.rows, CHUNK):
+        for piece in cut(self.rows, CHUNK):
             if not wanted.isdisjoint((row.a, row.b) for row in piece):
                 kept = self.archive.recall(self._key(view, piece, lens))
                 if kept is None:
@@ -219,7 +221,7 @@ class Materials:
         done = self._decompose(view, list(dict.fromkeys(text for row in rows for text in (row.a, row.b))), lens)
         own: list[Explanation | str] = []
         for sibling in view.siblings(self._measure(lens)):
-            for piece in _cut(rows, CHUNK):
+            for piece in cut(rows, CHUNK):
                 entries = [self._compare(done[row.a], done[row.b], sibling, lens) for row in piece]
                 self.archive.keep(self._key(sibling, piece, lens), pack(entries))
                 own += entries if sibling == view else []
@@ -252,7 +254,8 @@ class Materials:
                 return found
 
 
-def _cut(rows: Sequence[Row], size: int) -> list[Sequence[Row]]:
+def cut(rows: Sequence[Row], size: int) -> list[Sequence[Row]]:
+    """Pieces of so many rows, and a last one with the rest."""
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
