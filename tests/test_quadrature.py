@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairlens import Adaptive, GaussLegendre, InputError, Riemann
-from pairlens.quadrature import CHARTS, SAMPLED, SAMPLES, Ask, SinhMap, Table, first_points, gauss, mapped_gauss, plan
+from pairlens.planning import CHARTS, SAMPLED, SAMPLES, Ask, first_points, plan
+from pairlens.quadrature import SinhMap, Table, gauss, mapped_gauss
 
 
 def drive(rule, e, slope, noise=1e-15, count=SAMPLES[0]):

@@ -21,7 +21,8 @@ from torch import Tensor
 from pairlens import progress
 from pairlens.errors import InputError, NotConverged, NumericalError
 from pairlens.paths import Answers, Problems, slopes, sums, values
-from pairlens.quadrature import SAMPLES, Adaptive, Ask, Plan, Rule, Table, first_points, plan
+from pairlens.planning import SAMPLES, Ask, Plan, first_points, plan
+from pairlens.quadrature import Adaptive, Rule, Table
 from pairlens.shapes import Array, Values
 from pairlens.waiting import Steps, finish
 
