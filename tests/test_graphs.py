@@ -15,8 +15,10 @@ import pytest
 import torch
 
 import zoo
-from pairlens import Adaptive, GaussLegendre, Lens, graphs
+from pairlens import Adaptive, Contributions, GaussLegendre, Lens, graphs
 from pairlens.encoder import Encoder
+from pairlens.methods import integrated_jacobian
+from pairlens.quadrature import gauss
 from pairlens.workshop import Workshop
 
 PAIRS = [
@@ -72,6 +74,43 @@ def test_replays_say_what_the_model_says(captured, family, layer, rule):
         np.testing.assert_allclose(found.matrix, expected.matrix, atol=1e-6 if family == "qwen3" else 1e-11)
     kept = lens._encoder._graphs._kept.values()  # pyright: ignore[reportAttributeAccessIssue]
     assert any(isinstance(graph, Played) for graph in kept) is (family != "t5")
+
+
+def test_late_layers_are_one_launch_from_tokens_to_contributions(captured):
+    lens = Lens(zoo.encoder("bert"), dtype="float64")
+    for pair in PAIRS:
+        lens.explain(*pair, layer=-1)
+    encoder: Any = lens._encoder
+    kinds = [name[0] for name, *_ in encoder._graphs._kept]
+    # What was looked at on typical texts aside, once and of other lengths.
+    assert kinds.count("head and tail") == 1
+    assert "sums" not in kinds
+
+
+def test_what_one_launch_does_not_settle_is_planned(captured, monkeypatch):
+    """Habits that are wrong for some texts: those are planned, the others keep what they have."""
+    texts = [text for pair in PAIRS for text in pair]
+
+    def decompose(lens: Lens, rule: Any = None) -> list[Contributions]:
+        return list(lens.decompose(texts, layer=1, rule=rule, progress=False))
+
+    monkeypatch.setattr(integrated_jacobian, "habit", lambda *_: None)
+    planned = decompose(Lens(zoo.encoder("bert"), dtype="float64"))
+    mixed = []
+    for n in range(1, 9):
+        monkeypatch.setattr(integrated_jacobian, "habit", lambda *_, n=n: gauss(n))
+        lens = Lens(zoo.encoder("bert"), dtype="float64")
+        fixed = decompose(lens, GaussLegendre(n))
+        found = [decompose(lens) for _ in range(3)][-1]  # as it is, captured, played
+        good = [own.gap <= 1e-3 for own in fixed]
+        for own, short, long, enough in zip(found, fixed, planned, good, strict=True):
+            expected = short if enough else long
+            assert own.settings["nodes"] == expected.settings["nodes"]
+            np.testing.assert_allclose(own.values, expected.values, atol=1e-11)
+            np.testing.assert_allclose(own.error, expected.error, atol=1e-11)
+            assert own.gap == pytest.approx(expected.gap, rel=1e-6)
+        mixed.append(0 < sum(good) < len(good))
+    assert any(mixed), "no rule was right for some of the texts and wrong for others"
 
 
 def test_two_lengths_at_a_time(captured, monkeypatch):

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairlens import Adaptive, GaussLegendre, InputError, Riemann
-from pairlens.planning import CHARTS, SAMPLED, SAMPLES, Ask, first_points, plan
+from pairlens.planning import CHARTS, ENDS, HABIT, SAMPLED, SAMPLES, Ask, first_points, habit, plan
 from pairlens.quadrature import SinhMap, Table, gauss, mapped_gauss
 
 
-def drive(rule, e, slope, noise=1e-15, count=SAMPLES[0]):
+def drive(rule, e, slope, noise=1e-15, count=SAMPLES[0], first=None):
     """Hold a plan's conversation about the function e; returns the last table and how often each thing was asked."""
-    talk = plan(rule, noise, e(first_points(rule, count)))
+    talk = plan(rule, noise, e(first_points(rule, count) if first is None else ENDS), first=first)
     asked = {"values": 0, "slopes": 0, "proposals": 0}
     target = e(np.array([1.0]))[0] - e(np.array([0.0]))[0]
     table, question = None, next(talk)
@@ -108,6 +108,52 @@ def test_looking_further_ahead_proposes_the_same(centre, width, tol):
     e, slope = arctan(centre, width)
     near, far = (drive(Adaptive(tol), e, slope, count=count)[0] for count in SAMPLES[:2])
     np.testing.assert_array_equal(near.nodes, far.nodes)
+
+
+def typical(*paths, rule):
+    return (arctan(*path)[0](first_points(rule, SAMPLES[1])) for path in paths)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-3])
+def test_a_habit_does_for_paths_like_those_it_comes_from(tol):
+    rule = Adaptive(tol)
+    known = habit(rule, 1e-15, typical((0.5, 0.5), (0.6, 0.5), (0.55, 0.6), (0.55, 0.4), rule=rule))
+    assert known is not None
+    assert len(known) <= HABIT
+    e, slope = arctan(0.57, 0.5)
+    table, asked = drive(rule, e, slope, first=known)
+    assert table is known
+    assert asked == {"values": 0, "slopes": 0, "proposals": 1}
+    assert miss_of(table, e, slope) <= tol
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(0.0, 1.0), st.floats(0.02, 2.0))
+def test_where_a_habit_fails_the_path_is_looked_at(centre, width):
+    rule = Adaptive(1e-3)
+    known = habit(rule, 1e-15, typical((0.5, 2.0), (0.5, 2.0), rule=rule))
+    assert known is not None
+    e, slope = arctan(centre, width)
+    table, asked = drive(rule, e, slope, first=known)
+    assert miss_of(table, e, slope) <= 1e-3
+    assert (asked["values"] == 0) is (table is known)
+    assert asked["proposals"] <= 4
+
+
+def test_all_but_the_hardest_make_a_habit_and_hard_ones_make_none():
+    rule = Adaptive(1e-3)
+    easy, hard = (0.5, 1.0), (0.5, 0.3)
+    alone, both = (habit(rule, 1e-15, typical(*own, rule=rule)) for own in ([easy] * 3, [easy] * 3 + [hard]))
+    assert alone is not None
+    assert both is not None
+    np.testing.assert_array_equal(alone.nodes, both.nodes)
+    half = habit(rule, 1e-15, typical(easy, hard, hard, rule=rule))
+    assert half is not None
+    assert len(half) > len(alone)
+    assert habit(rule, 1e-15, typical(easy, easy, (0.5, 0.02), rule=rule)) is None
+    assert habit(rule, 1e-15, [np.ones((21, 3))] * 4) is None, "a path that goes nowhere"
+    assert habit(rule, 1e-15, [np.full((21, 3), np.nan)] * 4) is None
+    assert habit(GaussLegendre(3), 1e-15, typical(easy, easy, rule=rule)) is None
 
 
 @pytest.mark.parametrize("centre", [0.05, 0.95])

@@ -23,11 +23,12 @@ from pairlens.gating import Gates, Positions, gated, pooling_weights
 from pairlens.graphs import Graphs
 from pairlens.model import PROBE, Model
 from pairlens.paths import BUDGET
+from pairlens.quadrature import Table
 from pairlens.reading import Text, batch
 from pairlens.reference import reference_ids, reference_key
 from pairlens.routes import Route
 from pairlens.shapes import Array, Embeddings, Rows, States
-from pairlens.tails import Tail
+from pairlens.tails import Tail, Then
 from pairlens.waiting import Pending
 
 PASSES = 4096
@@ -40,9 +41,10 @@ STEP = 2e10
 class Heads:
     """Texts of one length as they enter layer ℓ.
 
-    `x` and `r`: hidden states of the texts and of their references, (texts, tokens, width). `features`: the model's
-    inputs on the host, one row a text; `handed`: what its layers hand on besides states. `pending`: which tokens move
-    at all, and the model's plain forward pass, on their way to the host; see `Encoder.arrived`.
+    `x` and `r`: hidden states of the texts and of their references, (texts, tokens, width); empty where all that was
+    wanted of them is computed with them. `features`: the model's inputs on the host, one row a text; `handed`: what its
+    layers hand on besides states. `pending`: which tokens move at all, the model's plain forward pass and what was
+    wanted then, on their way to the host; see `Encoder.arrived`.
     """
 
     texts: tuple[Text, ...]
@@ -63,6 +65,9 @@ class Encoder(Model):
         device: where to compute; the model's own device by default.
         dtype: torch.float32 or torch.float64.
         matmul: how exactly tangents are multiplied, see `dual.precision`.
+
+    Attributes:
+        habits: the rules that methods have found to do for most texts, by what they depend on.
     """
 
     def __init__(
@@ -71,6 +76,7 @@ class Encoder(Model):
         super().__init__(model, device=device, dtype=dtype)
         self.matmul = matmul
         self._graphs, self._memory = Graphs(self.device), Memory()
+        self.habits: dict[Hashable, Table | None] = {}
         self._streams: list[torch.cuda.Stream] = []
 
     def fork(self) -> Encoder:
@@ -89,14 +95,23 @@ class Encoder(Model):
             return [contextlib.nullcontext()] * count
         while len(self._streams) < count:
             self._streams.append(torch.cuda.Stream(self.device))
+        here = torch.cuda.current_stream(self.device)
         for stream in self._streams[:count]:
-            stream.wait_stream(torch.cuda.current_stream(self.device))
+            stream.wait_stream(here)
         return [torch.cuda.stream(stream) for stream in self._streams[:count]]
 
     # Head.
 
-    def heads(self, texts: Sequence[Text], layer: int, reference: str, space: str) -> Heads:
-        """Texts of one length and role, up to layer ℓ: each layer runs once per text, and once per reference."""
+    def heads(self, texts: Sequence[Text], layer: int, reference: str, space: str, then: Then | None = None) -> Heads:
+        """Texts of one length and role, up to layer ℓ: each layer runs once per text, and once per reference.
+
+        Args:
+            texts: the texts.
+            layer: the layer.
+            reference: where the paths start, "padding", "mask" or "zero".
+            space: the embedding wanted.
+            then: what else to compute; only where the work is `launched`.
+        """
         route = self.route(texts[0].role)
         if layer > 0 and route.pools_layers:
             raise ModelError("the model pools the states of all its layers, so only layer 0 determines its embedding.")
@@ -113,16 +128,23 @@ class Encoder(Model):
             places = torch.tensor([row if same[row] else rows[key] for row, key in enumerate(keys)])
             features = batch([*texts, *(texts[row].replaced(ids[row]) for row in fresh.values())])
             kept = torch.tensor([text.kept for text in texts]) if reference == "zero" else None
-            x, r, pending = self._run_head(route, features, layer, space, places, [*known.values()], kept)
+            x, r, pending = self._run_head(route, features, layer, space, places, [*known.values()], kept, then)
         own = {name: value[:count] if isinstance(value, Tensor) else value for name, value in features.items()}
         return Heads(tuple(texts), layer, space, x, r, own, route.tap.handed if route.tap else (), pending)
 
-    def arrived(self, heads: Heads) -> tuple[Array, Array, Array]:
-        """Which tokens move, (texts, tokens), and the texts' embeddings in the space and as put out, (texts, dim)."""
-        moved, embedding, output = heads.pending.arrays()
-        if not (np.isfinite(embedding).all() and np.isfinite(output).all()):
+    def arrived(self, heads: Heads) -> list[Array]:
+        """Which tokens move, (texts, tokens), the texts' embeddings in the space and as put out, (texts, dim).
+
+        Behind them what was to be computed then, if anything was.
+        """
+        found = heads.pending.arrays()
+        if not (np.isfinite(found[1]).all() and np.isfinite(found[2]).all()):
             raise self.not_finite()
-        return moved, embedding, output
+        return found
+
+    def launched(self, tokens: int, role: str | None = None) -> bool:
+        """Whether work on so many tokens, those of all tangents counted, is one captured launch."""
+        return self._capturable(self.route(role)) and self._graphs.take(tokens)
 
     def _run_head(
         self,
@@ -133,6 +155,7 @@ class Encoder(Model):
         places: Tensor,
         known: list[Tensor],
         kept: Tensor | None,
+        then: Then | None,
     ) -> tuple[States, States, Pending]:
         """Texts' states at a layer and those of their references; see `Heads` for the rest.
 
@@ -144,18 +167,21 @@ class Encoder(Model):
             places: for every text, where its reference's states are: among the rows of features, or behind them.
             known: states that need not be computed, (tokens, width) each.
             kept: which tokens of the texts have states in their references that are not zero; None for all.
+            then: what else to compute.
         """
         count = len(places)
         tensors = {name: value for name, value in features.items() if isinstance(value, Tensor)}
         rest = {name: value for name, value in features.items() if name not in tensors}
 
         def run(places: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
+            own = dict(zip(tensors, given, strict=False))
+            more = given[len(tensors) :]
             with self._passing():
-                states, ran = self._record(route, {**dict(zip(tensors, given, strict=False)), **rest}, layer)
+                states, ran = self._record(route, {**own, **rest}, layer)
                 every = torch.cat([states, torch.stack(known)]) if known else states
                 x, r = states[:count], every[places]
                 if kept is not None:
-                    r = torch.where(given[-1][..., None], r, 0)
+                    r = torch.where(more[0][..., None], r, 0)
                 if self.adjusted:
                     whole = self._before_ending(route, ran)
                     shifted = whole[:count] - whole[places]
@@ -164,15 +190,24 @@ class Encoder(Model):
                     embedding = self._finish(route, ran, space)[:count]
                     same = space == self.space(route.role, "output")
                     output = embedding if same else self._finish(route, ran, "output")[:count]
-                return torch.stack([x, r]), (x != r).any(-1), embedding, output
+            moved = (x != r).any(-1)
+            if then is None:
+                return torch.stack([x, r]), moved, embedding, output
+            texts = {name: value[:count] for name, value in own.items()} | rest
+            tail = self._tail(route, layer, space, texts, route.tap.handed if route.tap else ())
+            return moved, embedding, output, then.work(tail, x, r, more[len(more) - len(then.inputs) :])
 
-        inputs = [places, *tensors.values(), *([] if kept is None else [kept])]
+        inputs = [places, *tensors.values(), *([] if kept is None else [kept]), *(then.inputs if then else ())]
         if not self._capturable(route) or not self._graphs.take(features["input_ids"].numel()):
-            both, *others = run(*[own.to(self.device) for own in inputs])
-            return both[0], both[1], Pending(*others)
+            (x, r), *others = run(*[own.to(self.device) for own in inputs])
+            return x, r, Pending(*others)
         name = (route.role, layer, space, self.truncate_dim, kept is None, repr(sorted(rest.items())))
-        (both,), pending = self._graphs.run(("head", name), run, inputs, wanted=3)
-        return both[0], both[1], pending
+        if then is not None:
+            # Nothing stays on the device.
+            _, pending = self._graphs.run(("head and tail", name, then.name), run, inputs, wanted=4)
+            return torch.zeros(0, 0, 0), torch.zeros(0, 0, 0), pending
+        ((x, r),), pending = self._graphs.run(("head", name), run, inputs, wanted=3)
+        return x, r, pending
 
     def _record(self, route: Route, features: dict[str, Any], layer: int) -> tuple[States, dict[str, Any]]:
         """States at a layer, (rows, tokens, width), and what the transformer puts out."""
@@ -280,18 +315,19 @@ class Encoder(Model):
     def tail(self, heads: Heads) -> Tail:
         """The rest of the encoder, as a function of the hidden states that enter layer ℓ."""
         route = self.route(heads.texts[0].role)
+        return self._tail(route, heads.layer, heads.space, heads.features, heads.handed)
 
+    def _tail(self, route: Route, layer: int, space: str, features: dict[str, Any], handed: Sequence[Any]) -> Tail:
         def embed(states: Tensor, features: dict[str, Any]) -> Tensor:
-            if heads.layer == route.layers:
+            if layer == route.layers:
                 ran = {**features, "token_embeddings": states}
             else:
                 assert route.tap is not None
-                ran = route.tap.enter(heads.layer, states, heads.handed, lambda: self._uncovered(route, features))
-            return self._finish(route, ran, heads.space)
+                ran = route.tap.enter(layer, states, handed, lambda: self._uncovered(route, features))
+            return self._finish(route, ran, space)
 
         graphs = self._graphs if self._capturable(route) else None
-        name = (route.role, heads.layer, heads.space, self.truncate_dim)
-        return Tail(embed, heads.features, name, self.matmul, graphs)
+        return Tail(embed, features, (route.role, layer, space, self.truncate_dim), self.matmul, graphs)
 
     def takes_duals(self, role: str | None = None) -> bool:
         """Whether tails can be run on `Dual` states: tried out, once, against PyTorch's own forward mode."""

@@ -19,9 +19,10 @@ import torch
 from torch import Tensor
 
 from pairlens import progress
+from pairlens.algebra import length, lengths
 from pairlens.errors import InputError, NotConverged, NumericalError
 from pairlens.paths import Answers, Problems, slopes, sums, values
-from pairlens.planning import SAMPLES, Ask, Plan, first_points, plan
+from pairlens.planning import ENDS, SAMPLES, Ask, Plan, first_points, plan
 from pairlens.quadrature import Adaptive, Rule, Table
 from pairlens.shapes import Array, Values
 from pairlens.waiting import Steps, finish
@@ -72,15 +73,22 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
     return finish(integrating(problems, rule, look(problems, rule)))
 
 
-def look(problems: Problems, rule: Rule) -> Answers:
+def look(problems: Problems, rule: Rule, first: Table | None = None) -> Answers:
     """Ask for e where the rule wants to know it before it begins; the problems' groups do not matter yet."""
-    points = first_points(rule, AHEAD if problems.waits(AHEAD) else SAMPLES[0])
+    points = ENDS if first is not None else first_points(rule, AHEAD if problems.waits(AHEAD) else SAMPLES[0])
     with progress.share(0, LOOK):
         return values(problems, [(i, points) for i in range(len(problems.x))])
 
 
-def integrating(problems: Problems, rule: Rule, looked: Answers) -> Steps[list[Integral]]:
-    """As `integrate`, stopping where it would wait for a device; `looked` is what `look` asked for."""
+def integrating(problems: Problems, rule: Rule, looked: Answers, first: Table | None = None) -> Steps[list[Integral]]:
+    """As `integrate`, stopping where it would wait for a device.
+
+    Args:
+        problems: the problems.
+        rule: the rule.
+        looked: what `look` asked for.
+        first: the rule's habit with problems like these, see `planning.habit`.
+    """
     reached = LOOK
     seen = looked.arrays()
     ends = [own[[0, -1]] for own in seen]
@@ -94,7 +102,7 @@ def integrating(problems: Problems, rule: Rule, looked: Answers) -> Steps[list[I
         )
         for i, (start, stop) in enumerate(ends)
     ]
-    plans: dict[int, Plan] = {i: plan(rule, problems.noise, seen[i], problems.limit) for i in moving}
+    plans: dict[int, Plan] = {i: plan(rule, problems.noise, seen[i], problems.limit, first) for i in moving}
     questions: dict[int, Ask | Table] = {i: next(plans[i]) for i in moving}
     while questions:
         # How many rounds there will be, nobody knows; those of tables alone are most of the work.
@@ -114,6 +122,25 @@ def integrating(problems: Problems, rule: Rule, looked: Answers) -> Steps[list[I
             if not integral.gap <= rule.tol:
                 raise _not_converged(integral, rule, problems, i)
     return solved
+
+
+def taken_at_once(found: Array, groups: Sequence[int], nodes: int) -> list[Integral]:
+    """The integrals that `paths.at_once` makes with one rule, whatever their gaps are.
+
+    Args:
+        found: what it gave, (problems, 2 groups + 2, dim).
+        groups: how many groups each problem has.
+        nodes: how many nodes the rule has.
+    """
+    integrals, most = [], (found.shape[1] - 2) // 2
+    for own, count in zip(found, groups, strict=True):
+        values, doubt, (reference, embedding) = own[:count], own[most : most + count], own[-2:]
+        _check_ends(reference, embedding)
+        if np.array_equal(reference, embedding):
+            integrals.append(Integral(np.zeros_like(values), np.zeros(count), reference, embedding, gap=0.0, nodes=0))
+        else:
+            integrals.append(_measure(values, doubt, reference, embedding, nodes))
+    return integrals
 
 
 def _check_ends(reference: Array, embedding: Array) -> None:
@@ -180,14 +207,12 @@ def _measure(values: Array, doubt: Array, reference: Array, embedding: Array, no
     if not np.isfinite(values).all():
         raise NumericalError("a derivative of the embedding is not finite along the path; try another method or layer.")
     target = embedding - reference
-    miss = float(np.linalg.norm(values.sum(0) - target))
-    size = float(np.linalg.norm(target))
-    rows = np.linalg.norm(doubt, axis=1)
+    miss, size = length(values.sum(0) - target), length(target)
     # How wrong the rule is compared with how much the two rules differ is known for the total: take it over to the
     # rows, which differ in the same integrand. Never less than the row's share of the miss.
-    total = float(np.linalg.norm(doubt.sum(0)))
+    total = length(doubt.sum(0))
     scale = min(1.0, 3 * miss / total) if total > 0 else 0.0
-    error = np.maximum(scale * rows, miss / size * np.linalg.norm(values, axis=1))
+    error = np.maximum(scale * lengths(doubt), miss / size * lengths(values))
     return Integral(values, error, reference, embedding, gap=miss / size, nodes=nodes)
 
 

@@ -35,6 +35,11 @@ BUDGET = 384 * 2**20
 """Bytes that the intermediate results of one chunk may take together, unless the caller knows better."""
 
 
+def rounding(dtype: torch.dtype) -> float:
+    """Relative rounding error to expect of an encoder's values."""
+    return 4 * torch.finfo(dtype).eps
+
+
 @dataclass(frozen=True)
 class Problems:
     """Integrals over paths of one shape that are solved together.
@@ -65,7 +70,7 @@ class Problems:
     @property
     def noise(self) -> float:
         """Relative rounding error to expect of e."""
-        return 4 * torch.finfo(self.x.dtype).eps
+        return rounding(self.x.dtype)
 
     def points(self, rows: Tensor, alphas: Array | Tensor) -> Tensor:
         """The points h(α) of the given problems, (nodes, *shape)."""
@@ -185,20 +190,48 @@ def sums(problems: Problems, asked: Sequence[tuple[int, Array]], factors: Array,
     capture = push is forward and problems.marks is not None
 
     def weigh(problems: Problems, rows: Tensor, alphas: Tensor, factors: Tensor) -> Tensor:
-        # Added up where they are made, in float64, which Apple's devices do not have.
-        place = torch.device("cpu") if rows.device.type == "mps" else rows.device
-        derivative = push(problems, rows, alphas, groups).to(place).double()  # (nodes, groups, dim)
-        own = rows.to(place) == torch.arange(len(problems.x), device=place)[:, None]
-        weights = factors.to(place, torch.float64)[:, None] * own
-        with differentiable(attention=False):
-            found = weights.flatten(0, 1) @ derivative.flatten(1)
-        return found.view(*weights.shape[:2], *derivative.shape[1:])
+        return _weighed(problems, push(problems, rows, alphas, groups), rows, factors)
 
     def derive(problems: Problems, part: slice) -> Pending:
         with progress.share(part.start / count, part.stop / count):
             return problems.run("sums", weigh, given[:, part], capture=capture)
 
     return [found for _, found in problems.in_chunks(count, min(groups, dim), derive)]
+
+
+def at_once(problems: Problems, given: Tensor, points: int) -> Tensor:
+    """As `sums`, with e at both ends of the paths, where nothing was asked before, (problems, 2 groups + 2, dim).
+
+    Args:
+        problems: the problems, with marks.
+        given: for every point its problem, its α and two factors, (4, problems x points); those of a problem follow one
+            another, the path's ends last.
+        points: how many points a problem has.
+    """
+    assert problems.marks is not None
+    assert isinstance(problems.function, Tail)
+    rows = given[0].long()
+    with differentiable():
+        here, direction = problems.points(rows, given[1]), problems.x[rows] - problems.r[rows]
+        known, derivative = problems.function.both(here, direction, rows, problems.marks.of_rows(rows))
+    # Without the ends, where derivatives need not even be finite.
+    inside = [own.unflatten(0, (-1, points))[:, :-2].flatten(0, 1) for own in (derivative, rows, given[2:].T)]
+    found = _weighed(problems, inside[0], inside[1], inside[2].T)
+    return torch.cat([*found, known.unflatten(0, (-1, points))[:, -2:].double()], dim=1)
+
+
+def _weighed(problems: Problems, derivative: Tensor, rows: Tensor, factors: Tensor) -> Tensor:
+    """Weighted sums over each problem's points, (factors, problems, groups, dim), of derivatives (nodes, groups, dim).
+
+    Added up where they are made, in float64, which Apple's devices do not have.
+    """
+    place = torch.device("cpu") if rows.device.type == "mps" else rows.device
+    derivative = derivative.to(place).double()
+    own = rows.to(place) == torch.arange(len(problems.x), device=place)[:, None]
+    weights = factors.to(place, torch.float64)[:, None] * own
+    with differentiable(attention=False):
+        found = weights.flatten(0, 1) @ derivative.flatten(1)
+    return found.view(*weights.shape[:2], *derivative.shape[1:])
 
 
 def _gather(asked: Sequence[tuple[int, Array]]) -> tuple[Array, list[slice]]:

@@ -12,6 +12,9 @@ itself is dear (one tangent per unit), so the values of e are used to place the 
 3. Where they do not fall off (kinks: ReLU, max pooling), the path is cut into panels of low order, the worst
    bisected until the sum is right. The error of a panel is known, not estimated: e(end) - e(start) is its integral.
 
+Where typical paths agree on a short rule, even that look is dearer than a node too many: `habit` finds such a rule
+once, and a path takes it first. Its gap is measured like any other's.
+
 `plan` is a conversation, so that whoever drives it can hold many at once and answer them in batches.
 """
 
@@ -21,7 +24,7 @@ import functools
 import heapq
 import itertools
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +46,7 @@ Plan = Generator[Ask | Table, Array, None]
 """Asks for (points, dim) arrays; a table is a proposal, answered by the relative gap that it reached, as (1,)."""
 
 
+ENDS = np.array([0.0, 1.0])
 SAMPLES = (10, 20, 40, 80, 160)
 """Nested Chebyshev samplings, each tried only where the one before it did not settle the matter."""
 SAFETY = 4.5
@@ -64,6 +68,8 @@ TRUST = 0.7
 """Where the samples may hide what matters, another map's rule is at least so many times as long as their own map's."""
 LOST = 0.004
 """Where the second sampling's last coefficient is larger, e moves elsewhere than these maps expect."""
+HABIT = 8
+"""The longest rule that is taken out of habit. A longer one that fails is dearer than the looks it saves (measured)."""
 MAX_ORDER = 96
 """The longest Gauss rule that is tried before cutting the path into panels."""
 PANEL = 3
@@ -78,21 +84,54 @@ def first_points(rule: Rule, count: int = SAMPLES[0]) -> Array:
         count: the sampling to begin with, of `SAMPLES`: a larger one where waiting costs more than values do. What is
             proposed is the same.
     """
-    return SAMPLED(_chebyshev(count))[0] if isinstance(rule, Adaptive) else np.array([0.0, 1.0])
+    return SAMPLED(_chebyshev(count))[0] if isinstance(rule, Adaptive) else ENDS
 
 
-def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0) -> Plan:
+def habit(rule: Rule, noise: float, typical: Iterable[Array]) -> Table | None:
+    """A rule that will do for most paths, short enough to be tried without looking; None where there is none.
+
+    Args:
+        rule: the rule asked for; only an adaptive one has habits.
+        noise: relative rounding error of e.
+        typical: e along typical paths, (points, dim) each, at `first_points(rule, SAMPLES[1])`; as many as are needed
+            are looked at.
+    """
+    if not isinstance(rule, Adaptive):
+        return None
+    charts = (SAMPLED, *CHARTS)
+    orders = []
+    for seen in typical:
+        total, floor = _scale(seen, noise)
+        if not total > 0:
+            return None
+        good = _outlook(_coefficients(seen, charts) / total, rule.tol, floor).good
+        orders.append(np.where(good.any(1), good.argmax(1) + 1, np.inf))
+        if orders[-1].min() > HABIT + 1:
+            return None
+    # All but the hardest of them.
+    needed = np.sort(orders, axis=0)[-2:][0]
+    best = int(needed.argmin())
+    return mapped_gauss(int(needed[best]), charts[best]) if needed[best] <= min(HABIT, rule.max_nodes) else None
+
+
+def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, first: Table | None = None) -> Plan:
     """Propose tables until one reaches the rule's tolerance; gives up where nothing more can be done.
 
     Args:
         rule: a fixed rule proposes itself, once.
         noise: relative rounding error of e; differences below it mean nothing.
-        seen: e at the `first_points`, (points, dim).
+        seen: e at the `first_points`, (points, dim); with a habit at `ENDS`.
         limit: relative rounding error of e's derivatives: a smooth rule's gap below it is not the rule's.
+        first: the `habit`, to be tried first.
     """
     if not isinstance(rule, Adaptive):
         yield rule.table()
         return
+    if first is not None:
+        gap = yield first
+        if gap[0] <= max(rule.tol, limit):
+            return
+        seen = yield Ask(first_points(rule))
     found = yield from _smooth_rule(rule, noise, seen)
     if found is not None:
         chart, order = found
@@ -112,10 +151,15 @@ def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0) -> Plan:
         tol *= rule.tol / gap[0] / 2
 
 
+def _scale(seen: Array, noise: float) -> tuple[float, float]:
+    """How far e goes, and the part of that which is rounding error."""
+    total, size = algebra.length(seen[-1] - seen[0]), float(algebra.lengths(seen).max())
+    return total, noise * size / total if total > 0 else 0.0
+
+
 def _smooth_rule(rule: Adaptive, noise: float, seen: Array) -> Generator[Ask, Array, tuple[SinhMap, int] | None]:
     """The map for this path and the order of the Gauss rule it needs, or None where e is not smooth enough."""
-    total = float(np.linalg.norm(seen[-1] - seen[0]))
-    floor = noise * float(np.linalg.norm(seen, axis=1).max()) / total
+    total, floor = _scale(seen, noise)
     sampled, counts = SAMPLED, list(SAMPLES)
     while counts:
         count = counts.pop(0)
@@ -152,7 +196,7 @@ def _chebyshev(count: int) -> Array:
 def _coefficients(values: Array, charts: tuple[SinhMap, ...]) -> Array:
     """Norms of Chebyshev coefficients in maps, (maps, degrees), from values at `_chebyshev` points of the first."""
     found = algebra.product(_cosines(len(values) - 1, charts), values)
-    return np.sqrt(np.einsum("nk,nk->n", found, found)).reshape(len(charts), -1)
+    return algebra.lengths(found).reshape(len(charts), -1)
 
 
 @functools.lru_cache(maxsize=32)
@@ -180,7 +224,7 @@ def _interpolation(count: int, places: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Degrees:
-    """What `_shortest` needs to know of a sampling's degree.
+    """What `_outlook` needs to know of a sampling's degree.
 
     `half` its second half of coefficients and `places` where they are, from the middle of them. For every order n that
     comes into question: `beyond` the coefficient that tells, the last one at most; `seen` whether the sampling shows
@@ -210,11 +254,20 @@ class _Degrees:
         return cls(half, places - places.mean(), orders, np.minimum(beyond, last), seen, outside, factors)
 
 
-def _shortest(coefficients: Array, tol: float, floor: float) -> tuple[int, int] | None:
-    """The map with the smallest n whose coefficients beyond 2n are small enough, and that n.
+@dataclass(frozen=True)
+class _Outlook:
+    """For maps and orders n, (maps, orders): the coefficient `expected` beyond 2n, and whether the rule is `good`.
 
-    None where these samples do not show one. Coefficients inside the sampling are seen; beyond it they go on falling as
-    its second half falls, only slower.
+    `hidden`: what the samples' own map leaves unseen.
+    """
+
+    expected: Array
+    good: Array
+    hidden: float
+
+
+def _outlook(coefficients: Array, tol: float, floor: float) -> _Outlook:
+    """What samples say of rules: coefficients inside the sampling are seen, those beyond it fall on, only slower.
 
     Args:
         coefficients: for every map, that of the samples first, (maps, degrees).
@@ -231,16 +284,26 @@ def _shortest(coefficients: Array, tol: float, floor: float) -> tuple[int, int] 
     fall = np.exp(np.where(falls, SLOWING * slope, 0.0)[:, None] * known.outside)
     expected = np.where(known.seen, envelope[:, known.beyond], np.where(falls, edge, np.inf)[:, None] * fall)
     good = (known.factors * expected <= tol) | (expected <= floor)
+    hidden = edge[0] * np.exp(2 * SLOWING * slope[0]) if falls[0] else envelope[0, -1]
+    return _Outlook(expected, good, float(hidden))
+
+
+def _shortest(coefficients: Array, tol: float, floor: float) -> tuple[int, int] | None:
+    """The map with the smallest n whose coefficients beyond 2n are small enough, and that n; see `_outlook`.
+
+    None where these samples do not show one.
+    """
+    known, outlook = _Degrees.of(coefficients.shape[1] - 1), _outlook(coefficients, tol, floor)
+    good, hidden = outlook.good, outlook.hidden
     if not good[0].any():
         return None
     # What the samples do not show might look smooth in any other map, unless it is too small to matter.
-    hidden = edge[0] * np.exp(2 * SLOWING * slope[0]) if falls[0] else envelope[0, -1]
     shortest = TRUST * known.orders[good[0].argmax()]
     good[1:] &= (known.orders >= shortest) | (known.factors * hidden <= tol) | (hidden <= floor)
     place = int(good.any(0).argmax())
     if place >= int(REACH * (coefficients.shape[1] - 1)):
         return None
-    return int(np.where(good[:, place], expected[:, place], np.inf).argmin()), int(known.orders[place])
+    return int(np.where(good[:, place], outlook.expected[:, place], np.inf).argmin()), int(known.orders[place])
 
 
 def _panels(rule: Adaptive, tol: float, noise: float, ends: Array) -> Generator[Ask, Array, Table]:

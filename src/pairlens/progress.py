@@ -73,6 +73,16 @@ def share(low: float, high: float) -> Iterator[None]:
         _LISTENER.reset(token)
 
 
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Within this context nothing is reported: for what is done once, and would not be the next time."""
+    token = _LISTENER.set(None)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
 def report(done: float) -> None:
     """Say that so much is done of the part that is under way, from 0 to 1."""
     listener = _LISTENER.get()

@@ -140,7 +140,7 @@ def _entry_error(a: _Side, b: _Side, values_a: Array, values_b: Array, reference
         reference_terms: the treatment.
         same: the two are one text, so that their errors are one.
     """
-    sizes_a, sizes_b = np.linalg.norm(values_a, axis=1), np.linalg.norm(values_b, axis=1)
+    sizes_a, sizes_b = algebra.lengths(values_a), algebra.lengths(values_b)
     if a.noise is None and b.noise is None:
         return np.outer(a.error, sizes_b + b.error) + np.outer(sizes_a, b.error)
     # A side without noise has none in no draws.
@@ -164,7 +164,7 @@ def _scaled(c: Contributions, reference_terms: str, measure: str) -> _Side:
     shifted = reference_terms == "shift"
     scored = c.embedding - c.reference if shifted else c.embedding
     reference = np.zeros_like(c.reference) if shifted else c.reference
-    size = float(np.linalg.norm(scored))
+    size = algebra.length(scored)
     if size == 0:
         raise InputError(f"the embedding of {c.text!r:.60} is zero, so its similarity to anything means nothing.")
     if measure == "cosine":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
@@ -11,7 +12,7 @@ from torch import Tensor
 from pairlens import dual
 from pairlens.graphs import Graphs
 from pairlens.rules import push
-from pairlens.shapes import Embeddings, Points, Rows
+from pairlens.shapes import Embeddings, Points, Rows, States
 
 Embed = Callable[[Tensor, dict[str, Any]], Tensor]
 
@@ -50,5 +51,24 @@ class Tail:
 
     def derivatives(self, points: Points, direction: Points, rows: Rows, groups: dual.Groups) -> Tensor:
         """Derivatives at points in the direction of every group, (n, groups, dim); see `rules.push`."""
+        return self.both(points, direction, rows, groups)[1]
+
+    def both(self, points: Points, direction: Points, rows: Rows, groups: dual.Groups) -> tuple[Embeddings, Tensor]:
+        """Embeddings and derivatives at points."""
         with dual.precision(self._precision):
-            return push(lambda h: self(h, rows), points, direction, groups)[1]
+            return push(lambda h: self(h, rows), points, direction, groups)
+
+
+@dataclass(frozen=True)
+class Then:
+    """What is computed of hidden states as soon as they are there, in the launch that makes them.
+
+    Attributes:
+        name: with the inputs' shapes, says what.
+        inputs: tensors that it needs besides.
+        work: from the tail, the texts' states, those of their references, and the inputs on the device to a tensor.
+    """
+
+    name: Hashable
+    inputs: tuple[Tensor, ...]
+    work: Callable[[Tail, States, States, Sequence[Tensor]], Tensor]

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from pairlens.dual import LIMITS, grouped
+from pairlens import progress
+from pairlens.algebra import length
+from pairlens.dual import LIMITS, Groups, grouped
 from pairlens.encoder import Encoder, Heads
 from pairlens.errors import ModelError, NotConverged, choose, whole
-from pairlens.integrate import Integral, integrating, look, spread
+from pairlens.integrate import Integral, integrating, look, spread, taken_at_once
 from pairlens.methods.static import decompose_static
-from pairlens.paths import Answers, Problems
-from pairlens.quadrature import Rule
+from pairlens.paths import Answers, Problems, at_once, rounding, values
+from pairlens.planning import ENDS, SAMPLES, first_points, habit
+from pairlens.quadrature import Adaptive, Rule, Table
 from pairlens.reading import Text
 from pairlens.reference import REFERENCES, reference_token
-from pairlens.shapes import Array
+from pairlens.shapes import Array, States
+from pairlens.tails import Tail, Then
 from pairlens.waiting import Steps, finish
+
+Decomposed = tuple[Integral, Array]
+"""A text's contributions, and the model's own output, (dim,)."""
+TYPICAL = (
+    "A woman is reading a book to two children in the garden.",
+    "Prices rose by 3 percent last year, the office said on Monday, although most people had expected them to fall.",
+    "No, it isn't!",
+    "The weather was fine.",
+)
+"""Texts that say how many nodes a layer usually takes."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +92,71 @@ class IntegratedJacobian:
         rule: Rule,
     ) -> Steps[list[tuple[Integral, Array]]]:
         """As `decompose`, stopping where it would wait for a device."""
-        if encoder.route(texts[0].role).static:
+        role = texts[0].role
+        if encoder.route(role).static:
             return decompose_static(encoder, texts, labels, counts, self.reference)
+        with encoder.running():
+            first = self._habit(encoder, role, space, rule)
+        found: dict[int, Decomposed] = {}
+        if first is not None and isinstance(rule, Adaptive) and self._launched(encoder, texts, counts, first):
+            solved = yield from self._at_once(encoder, texts, labels, counts, space, first)
+            found, first = {i: own for i, own in enumerate(solved) if own[0].gap <= rule.tol}, None
+        left = [i for i in range(len(texts)) if i not in found]
+        if left:
+            some, own, sizes = [texts[i] for i in left], [labels[i] for i in left], [counts[i] for i in left]
+            planned = yield from self._planned(encoder, some, own, sizes, space=space, rule=rule, first=first)
+            found |= zip(left, planned, strict=True)
+        return [found[i] for i in range(len(texts))]
+
+    def _launched(self, encoder: Encoder, texts: Sequence[Text], counts: Sequence[int], table: Table) -> bool:
+        """Whether these texts with this table are a matter of launches."""
+        size = len(texts) * len(table) * (max(counts) + 1) * len(texts[0].tokens)
+        return encoder.launched(size, texts[0].role) and encoder.takes_duals(texts[0].role)
+
+    def _at_once(
+        self,
+        encoder: Encoder,
+        texts: Sequence[Text],
+        labels: Sequence[Sequence[int]],
+        counts: Sequence[int],
+        space: str,
+        table: Table,
+    ) -> Steps[list[Decomposed]]:
+        """All with one table and in one launch, whatever the gaps will be."""
+        groups, points = max(counts), len(table) + len(ENDS)
+        given = np.zeros((4, len(texts), points))
+        given[0], given[1] = np.arange(len(texts))[:, None], [*table.nodes, *ENDS]
+        given[2, :, : len(table)], given[3, :, : len(table)] = table.weights, table.weights - table.check
+        marks = grouped(np.array(labels), groups, encoder.dtype, encoder.device)
+        inputs = (torch.from_numpy(given.reshape(4, -1)), marks.labels, marks.members, marks.valid)
+
+        def work(tail: Tail, x: States, r: States, given: Sequence[Tensor]) -> Tensor:
+            return at_once(Problems(tail, x, r, NOWHERE, (), cost=0, marks=Groups(*given[1:])), given[0], points)
+
+        with encoder.running():
+            heads = self._heads(encoder, texts, space, Then((groups, encoder.matmul), inputs, work))
+            yield
+            _, plain, output, found = encoder.arrived(heads)
+        integrals = taken_at_once(found, counts, len(table))
+        _check(heads, integrals, plain)
+        return list(zip(integrals, output, strict=True))
+
+    def _planned(
+        self,
+        encoder: Encoder,
+        texts: Sequence[Text],
+        labels: Sequence[Sequence[int]],
+        counts: Sequence[int],
+        *,
+        space: str,
+        rule: Rule,
+        first: Table | None,
+    ) -> Steps[list[Decomposed]]:
+        """Each with as many nodes as it needs; `first` is tried first."""
         with encoder.running():
             heads = self._heads(encoder, texts, space)
             problems = self._problems(encoder, heads)
-            looked = look(problems, rule)
+            looked = look(problems, rule, first)
             yield
             moved, plain, output = encoder.arrived(heads)
             # Tokens that are the same in the reference (special ones at layer 0) contribute nothing: no tangent there.
@@ -93,7 +167,7 @@ class IntegratedJacobian:
             if encoder.takes_duals(texts[0].role):
                 marks = grouped(compact, max(groups), heads.x.dtype, heads.x.device)
                 problems = replace(problems, marks=marks)
-            integrals = yield from self._integrate(encoder, heads, problems, rule, looked, plain)
+            integrals = yield from self._integrate(encoder, heads, problems, rule, looked, plain, first)
         rows = [spread(*parts) for parts in zip(integrals, active, counts, strict=True)]
         return list(zip(rows, output, strict=True))
 
@@ -115,8 +189,25 @@ class IntegratedJacobian:
         own = replace(integral, values=integral.values[:width], error=integral.error[:width])
         return own, output[0]
 
-    def _heads(self, encoder: Encoder, texts: Sequence[Text], space: str) -> Heads:
-        """The texts up to this method's layer."""
+    def _habit(self, encoder: Encoder, role: str | None, space: str, rule: Rule) -> Table | None:
+        """The rule that most texts need at this layer, found on a few; None where that is not worth while."""
+        if not isinstance(rule, Adaptive):
+            return None
+
+        def typical() -> Iterator[Array]:
+            points = first_points(rule, SAMPLES[1])
+            for text in TYPICAL:
+                problems = self._problems(encoder, self._heads(encoder, [encoder.read(text, role)], space))
+                yield values(problems, [(0, points)]).arrays()[0]
+
+        key = (self, role, space, rule)
+        if key not in encoder.habits:
+            with progress.unseen():
+                encoder.habits[key] = habit(rule, rounding(encoder.dtype), typical())
+        return encoder.habits[key]
+
+    def _heads(self, encoder: Encoder, texts: Sequence[Text], space: str, then: Then | None = None) -> Heads:
+        """The texts up to this method's layer, and what is wanted then."""
         role = texts[0].role
         if encoder.adjusted and self.reference != "padding":
             raise ModelError(
@@ -125,7 +216,7 @@ class IntegratedJacobian:
             )
         layer = encoder.layer_index(self.layer, role)
         encoder.takes_duals(role)  # The first time this runs a probe, which must not come between head and tail.
-        return encoder.heads(texts, layer, self.reference, space)
+        return encoder.heads(texts, layer, self.reference, space, then)
 
     def _problems(self, encoder: Encoder, heads: Heads) -> Problems:
         """The paths of texts; which tokens belong together is still to be said."""
@@ -137,11 +228,18 @@ class IntegratedJacobian:
         return Problems(encoder.tail(heads), heads.x, heads.r, NOWHERE, (), cost, budget, limit=limit)
 
     def _integrate(
-        self, encoder: Encoder, heads: Heads, problems: Problems, rule: Rule, looked: Answers, embeddings: Array
+        self,
+        encoder: Encoder,
+        heads: Heads,
+        problems: Problems,
+        rule: Rule,
+        looked: Answers,
+        embeddings: Array,
+        first: Table | None = None,
     ) -> Steps[list[Integral]]:
         """Solve the problems, and see that they are about the model's own embeddings, (texts, dim)."""
         try:
-            integrals = yield from integrating(problems, rule, looked)
+            integrals = yield from integrating(problems, rule, looked, first)
         except NotConverged as error:
             text = heads.texts[error.index].text
             raise NotConverged(f"in {text!r:.60} {error}", gap=error.gap, tol=error.tol) from None
@@ -150,18 +248,23 @@ class IntegratedJacobian:
             integrals = [
                 replace(i, reference=np.zeros_like(i.reference), embedding=i.embedding - i.reference) for i in integrals
             ]
-        for integral, plain in zip(integrals, embeddings, strict=True):
-            miss = np.linalg.norm(integral.embedding - plain)
-            if not miss <= 1e-3 * np.linalg.norm(plain):
-                raise ModelError(
-                    f"entering this model at layer {heads.layer} does not reproduce its own embedding (off by "
-                    f"{miss:.1e}), so it would explain another function. Please report the model's family."
-                )
+        _check(heads, integrals, embeddings)
         return integrals
 
 
 NOWHERE = torch.zeros(0)
 """Labels of no groups."""
+
+
+def _check(heads: Heads, integrals: Sequence[Integral], embeddings: Array) -> None:
+    """See that integrals are about the model's own embeddings, (texts, dim)."""
+    for integral, plain in zip(integrals, embeddings, strict=True):
+        miss = length(integral.embedding - plain)
+        if not miss <= 1e-3 * length(plain):
+            raise ModelError(
+                f"entering this model at layer {heads.layer} does not reproduce its own embedding (off by "
+                f"{miss:.1e}), so it would explain another function. Please report the model's family."
+            )
 
 
 def _renumbered(labels: Sequence[int], active: Sequence[int]) -> list[int]:
