@@ -23,6 +23,7 @@ from pairlens import (
     Riemann,
     tokens,
 )
+from pairlens.methods import integrated_jacobian
 from pairlens.workshop import Workshop
 
 A, B = "The coffee here is not good.", "This coffee is bad."
@@ -105,6 +106,35 @@ def test_many_pairs_come_in_order_and_each_text_is_decomposed_once(tiny, monkeyp
     assert sorted(decomposed) == sorted(texts)
     alone = tiny.explain(*pairs[7], layer=1)
     assert np.allclose(found[7].matrix, alone.matrix, atol=1e-9)
+
+
+def test_what_was_explained_before_changes_nothing(tiny):
+    """Habits are those of fixed texts: the nodes of a pair are the same the first time and after others."""
+    pair, others = ("The tea was cold.", "The coffee is hot."), [("One two.", "Three."), ("A b c d e f g.", "Here.")]
+    for layer in range(tiny.layers + 1):
+        first = Lens(zoo.encoder("bert"), dtype="float64").explain(*pair, layer=layer)
+        lens = Lens(zoo.encoder("bert"), dtype="float64")
+        for other in others:
+            lens.explain(*other, layer=layer)
+        later = lens.explain(*pair, layer=layer)
+        assert later.settings["nodes"] == first.settings["nodes"]
+        np.testing.assert_array_equal(later.matrix, first.matrix)
+
+
+def test_texts_that_a_model_cannot_read_make_no_habit(monkeypatch):
+    lens = Lens(zoo.encoder("bert"), dtype="float64")
+    encoder: Any = lens._encoder
+    read = encoder.read
+
+    def picky(text, role=None):
+        if text in integrated_jacobian.TYPICAL:
+            raise InputError("no token of the text is left")
+        return read(text, role)
+
+    monkeypatch.setattr(encoder, "read", picky)
+    e = lens.explain("The tea was cold.", "The coffee is hot.", layer=-1)
+    assert max(e.gap_a, e.gap_b) <= 1e-3
+    assert list(encoder.habits.values()) == [None]
 
 
 def test_many_pairs_are_read_lazily(tiny):

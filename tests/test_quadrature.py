@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairlens import Adaptive, GaussLegendre, InputError, Riemann
-from pairlens.planning import CHARTS, ENDS, HABIT, SAMPLED, SAMPLES, Ask, first_points, habit, plan
+from pairlens.planning import CHARTS, HABIT, SAMPLED, SAMPLES, Ask, first_points, habit, plan
 from pairlens.quadrature import SinhMap, Table, gauss, mapped_gauss
 
 
 def drive(rule, e, slope, noise=1e-15, count=SAMPLES[0], first=None):
     """Hold a plan's conversation about the function e; returns the last table and how often each thing was asked."""
-    talk = plan(rule, noise, e(first_points(rule, count) if first is None else ENDS), first=first)
+    talk = plan(rule, noise, e(first_points(rule, count) if first is None else np.array([0.0, 1.0])), first=first)
     asked = {"values": 0, "slopes": 0, "proposals": 0}
     target = e(np.array([1.0]))[0] - e(np.array([0.0]))[0]
     table, question = None, next(talk)
@@ -154,6 +154,7 @@ def test_all_but_the_hardest_make_a_habit_and_hard_ones_make_none():
     assert habit(rule, 1e-15, [np.ones((21, 3))] * 4) is None, "a path that goes nowhere"
     assert habit(rule, 1e-15, [np.full((21, 3), np.nan)] * 4) is None
     assert habit(GaussLegendre(3), 1e-15, typical(easy, easy, rule=rule)) is None
+    assert habit(rule, 1e-15, typical(easy, rule=rule)) is None, "one path is no habit"
 
 
 @pytest.mark.parametrize("centre", [0.05, 0.95])

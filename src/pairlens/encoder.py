@@ -43,7 +43,7 @@ class Heads:
 
     `x` and `r`: hidden states of the texts and of their references, (texts, tokens, width); empty where all that was
     wanted of them is computed with them. `features`: the model's inputs on the host, one row a text; `handed`: what its
-    layers hand on besides states. `pending`: which tokens move at all, the model's plain forward pass and what was
+    layers hand on besides states. `pending`: which tokens move at all, the model's plain forward passes and what was
     wanted then, on their way to the host; see `Encoder.arrived`.
     """
 
@@ -119,7 +119,7 @@ class Encoder(Model):
         ids = [reference_ids(text, reference, route.reader) for text in texts]
         keys = [reference_key(text, own, layer) for text, own in zip(texts, ids, strict=True)]
         with self._lock, _plainly():
-            known = self._remembered(route, dict(zip(keys, zip(texts, ids, strict=True), strict=True)), layer)
+            known = self._remembered(route, dict(zip(keys, zip(texts, ids, strict=True), strict=True)), layer, space)
             # References that are not known yet run with the texts, in one batch; those that are, come behind it.
             fresh = {key: row for row, key in enumerate(keys) if key not in known}
             rows = {key: row for row, key in enumerate([*fresh, *known], count)}
@@ -135,12 +135,17 @@ class Encoder(Model):
     def arrived(self, heads: Heads) -> list[Array]:
         """Which tokens move, (texts, tokens), the texts' embeddings in the space and as put out, (texts, dim).
 
-        Behind them what was to be computed then, if anything was.
+        Behind them the embeddings of their references in the space, as far as the model has them (`has_starts`), else
+        zeros; and what was to be computed then, if anything was.
         """
         found = heads.pending.arrays()
         if not (np.isfinite(found[1]).all() and np.isfinite(found[2]).all()):
             raise self.not_finite()
         return found
+
+    def has_starts(self, reference: str) -> bool:
+        """Whether references are texts to the model: its own embeddings of them are where the paths start."""
+        return reference != "zero" and not self.adjusted
 
     def launched(self, tokens: int, role: str | None = None) -> bool:
         """Whether work on so many tokens, those of all tangents counted, is one captured launch."""
@@ -153,7 +158,7 @@ class Encoder(Model):
         layer: int,
         space: str,
         places: Tensor,
-        known: list[Tensor],
+        known: list[tuple[Tensor, Tensor]],
         kept: Tensor | None,
         then: Then | None,
     ) -> tuple[States, States, Pending]:
@@ -165,7 +170,7 @@ class Encoder(Model):
             layer: the layer.
             space: the embedding wanted.
             places: for every text, where its reference's states are: among the rows of features, or behind them.
-            known: states that need not be computed, (tokens, width) each.
+            known: states that need not be computed, (tokens, width) each, with their embeddings, (dim,).
             kept: which tokens of the texts have states in their references that are not zero; None for all.
             then: what else to compute.
         """
@@ -178,24 +183,25 @@ class Encoder(Model):
             more = given[len(tensors) :]
             with self._passing():
                 states, ran = self._record(route, {**own, **rest}, layer)
-                every = torch.cat([states, torch.stack(known)]) if known else states
-                x, r = states[:count], every[places]
+                x, r = states[:count], _behind(states, [own for own, _ in known])[places]
                 if kept is not None:
                     r = torch.where(more[0][..., None], r, 0)
                 if self.adjusted:
                     whole = self._before_ending(route, ran)
                     shifted = whole[:count] - whole[places]
                     embedding, output = (self._end_shifted(route, shifted, name) for name in (space, "output"))
+                    start = torch.zeros_like(embedding)
                 else:
-                    embedding = self._finish(route, ran, space)[:count]
+                    whole = self._finish(route, ran, space)
+                    embedding, start = whole[:count], _behind(whole, [own for _, own in known])[places]
                     same = space == self.space(route.role, "output")
                     output = embedding if same else self._finish(route, ran, "output")[:count]
-            moved = (x != r).any(-1)
+            ends = (x != r).any(-1), embedding, output, torch.zeros_like(start) if kept is not None else start
             if then is None:
-                return torch.stack([x, r]), moved, embedding, output
+                return torch.stack([x, r]), *ends
             texts = {name: value[:count] for name, value in own.items()} | rest
             tail = self._tail(route, layer, space, texts, route.tap.handed if route.tap else ())
-            return moved, embedding, output, then.work(tail, x, r, more[len(more) - len(then.inputs) :])
+            return *ends, then.work(tail, x, r, more[len(more) - len(then.inputs) :])
 
         inputs = [places, *tensors.values(), *([] if kept is None else [kept]), *(then.inputs if then else ())]
         if not self._capturable(route) or not self._graphs.take(features["input_ids"].numel()):
@@ -204,9 +210,9 @@ class Encoder(Model):
         name = (route.role, layer, space, self.truncate_dim, kept is None, repr(sorted(rest.items())))
         if then is not None:
             # Nothing stays on the device.
-            _, pending = self._graphs.run(("head and tail", name, then.name), run, inputs, wanted=4)
+            _, pending = self._graphs.run(("head and tail", name, then.name), run, inputs, wanted=5)
             return torch.zeros(0, 0, 0), torch.zeros(0, 0, 0), pending
-        ((x, r),), pending = self._graphs.run(("head", name), run, inputs, wanted=3)
+        ((x, r),), pending = self._graphs.run(("head", name), run, inputs, wanted=4)
         return x, r, pending
 
     def _record(self, route: Route, features: dict[str, Any], layer: int) -> tuple[States, dict[str, Any]]:
@@ -220,9 +226,9 @@ class Encoder(Model):
         return differentiable(attention=self.device.type != "cuda")
 
     def _remembered(
-        self, route: Route, references: Mapping[Hashable, tuple[Text, Tensor]], layer: int
-    ) -> dict[Hashable, Tensor]:
-        """States of references at a layer, (tokens, width) each, from before where they are known.
+        self, route: Route, references: Mapping[Hashable, tuple[Text, Tensor]], layer: int, space: str
+    ) -> dict[Hashable, tuple[Tensor, Tensor]]:
+        """States of references at a layer, (tokens, width), and their embeddings, (dim,), from before where known.
 
         Those of one length are the same for all texts; each is computed by itself, so that it does not depend on what
         else there is. Nothing is remembered where it would not pay, or might not hold: on CUDA devices, where a text
@@ -237,9 +243,13 @@ class Encoder(Model):
             text, ids = references[key]
             features = self._features([text.replaced(ids)], torch.zeros(1, dtype=torch.long))
             with self._passing():
-                return {(route.role, key): self._record(route, features, layer)[0][0]}
+                states, ran = self._record(route, features, layer)
+                return {(route.role, key): states[0], (route.role, key, space): self._finish(route, ran, space)[0]}
 
-        return {key: self._memory.look_up((route.role, key), lambda key=key: compute(key)) for key in references}
+        def known(key: Hashable, *more: str) -> Tensor:
+            return self._memory.look_up((route.role, key, *more), lambda: compute(key))
+
+        return {key: (known(key), known(key, space)) for key in references}
 
     # Deletion.
 
@@ -438,3 +448,8 @@ class Encoder(Model):
 def _plainly() -> AbstractContextManager[object]:
     """A context in which tensors are made that can be differentiated with later, whatever mode the caller is in."""
     return torch.inference_mode(False) if torch.is_inference_mode_enabled() else contextlib.nullcontext()
+
+
+def _behind(rows: Tensor, more: Sequence[Tensor]) -> Tensor:
+    """Further rows behind those of a tensor."""
+    return torch.cat([rows, torch.stack(list(more))]) if more else rows

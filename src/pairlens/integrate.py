@@ -22,7 +22,7 @@ from pairlens import progress
 from pairlens.algebra import length, lengths
 from pairlens.errors import InputError, NotConverged, NumericalError
 from pairlens.paths import Answers, Problems, slopes, sums, values
-from pairlens.planning import ENDS, SAMPLES, Ask, Plan, first_points, plan
+from pairlens.planning import SAMPLES, Ask, Plan, first_points, plan
 from pairlens.quadrature import Adaptive, Rule, Table
 from pairlens.shapes import Array, Values
 from pairlens.waiting import Steps, finish
@@ -70,27 +70,30 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
         NotConverged: an adaptive rule did not reach its tolerance.
         NumericalError: e is not finite.
     """
-    return finish(integrating(problems, rule, look(problems, rule)))
+    return finish(integrating(problems, rule, look(problems, rule).arrays()))
 
 
-def look(problems: Problems, rule: Rule, first: Table | None = None) -> Answers:
+def look(problems: Problems, rule: Rule) -> Answers:
     """Ask for e where the rule wants to know it before it begins; the problems' groups do not matter yet."""
-    points = ENDS if first is not None else first_points(rule, AHEAD if problems.waits(AHEAD) else SAMPLES[0])
+    points = first_points(rule, AHEAD if problems.waits(AHEAD) else SAMPLES[0])
     with progress.share(0, LOOK):
         return values(problems, [(i, points) for i in range(len(problems.x))])
 
 
-def integrating(problems: Problems, rule: Rule, looked: Answers, first: Table | None = None) -> Steps[list[Integral]]:
+def integrating(
+    problems: Problems, rule: Rule, seen: Sequence[Array], first: Table | None = None
+) -> Steps[list[Integral]]:
     """As `integrate`, stopping where it would wait for a device.
 
     Args:
         problems: the problems.
         rule: the rule.
-        looked: what `look` asked for.
+        seen: for every problem e where `look` asked for it; with `first` at the ends of the path alone, (2, dim).
         first: the rule's habit with problems like these, see `planning.habit`.
     """
     reached = LOOK
-    seen = looked.arrays()
+    if first is not None:
+        progress.report(reached)  # nothing was looked at
     ends = [own[[0, -1]] for own in seen]
     for reference, embedding in ends:
         _check_ends(reference, embedding)
@@ -124,22 +127,24 @@ def integrating(problems: Problems, rule: Rule, looked: Answers, first: Table | 
     return solved
 
 
-def taken_at_once(found: Array, groups: Sequence[int], nodes: int) -> list[Integral]:
+def measured(found: Array, starts: Array, embeddings: Array, groups: Sequence[int], nodes: int) -> list[Integral]:
     """The integrals that `paths.at_once` makes with one rule, whatever their gaps are.
 
     Args:
-        found: what it gave, (problems, 2 groups + 2, dim).
+        found: what it gave with a rule's weights, and with what its check has less, (2, problems, groups, dim).
+        starts: e(r), (problems, dim).
+        embeddings: e(x), (problems, dim).
         groups: how many groups each problem has.
         nodes: how many nodes the rule has.
     """
-    integrals, most = [], (found.shape[1] - 2) // 2
-    for own, count in zip(found, groups, strict=True):
-        values, doubt, (reference, embedding) = own[:count], own[most : most + count], own[-2:]
+    integrals = []
+    for own, doubt, reference, embedding, count in zip(*found, starts, embeddings, groups, strict=True):
         _check_ends(reference, embedding)
         if np.array_equal(reference, embedding):
-            integrals.append(Integral(np.zeros_like(values), np.zeros(count), reference, embedding, gap=0.0, nodes=0))
+            nothing = np.zeros((count, len(embedding)))
+            integrals.append(Integral(nothing, np.zeros(count), reference, embedding, gap=0.0, nodes=0))
         else:
-            integrals.append(_measure(values, doubt, reference, embedding, nodes))
+            integrals.append(_measure(own[:count], doubt[:count], reference, embedding, nodes))
     return integrals
 
 

@@ -199,25 +199,16 @@ def sums(problems: Problems, asked: Sequence[tuple[int, Array]], factors: Array,
     return [found for _, found in problems.in_chunks(count, min(groups, dim), derive)]
 
 
-def at_once(problems: Problems, given: Tensor, points: int) -> Tensor:
-    """As `sums`, with e at both ends of the paths, where nothing was asked before, (problems, 2 groups + 2, dim).
+def at_once(problems: Problems, given: Tensor, groups: int) -> Tensor:
+    """As `sums`, inside a launch that does more, (factors, problems, groups, dim).
 
     Args:
         problems: the problems, with marks.
-        given: for every point its problem, its α and two factors, (4, problems x points); those of a problem follow one
-            another, the path's ends last.
-        points: how many points a problem has.
+        given: for every point its problem, its α and its factors, (2 + factors, points).
+        groups: how many groups there are at most.
     """
-    assert problems.marks is not None
-    assert isinstance(problems.function, Tail)
     rows = given[0].long()
-    with differentiable():
-        here, direction = problems.points(rows, given[1]), problems.x[rows] - problems.r[rows]
-        known, derivative = problems.function.both(here, direction, rows, problems.marks.of_rows(rows))
-    # Without the ends, where derivatives need not even be finite.
-    inside = [own.unflatten(0, (-1, points))[:, :-2].flatten(0, 1) for own in (derivative, rows, given[2:].T)]
-    found = _weighed(problems, inside[0], inside[1], inside[2].T)
-    return torch.cat([*found, known.unflatten(0, (-1, points))[:, -2:].double()], dim=1)
+    return _weighed(problems, forward(problems, rows, given[1], groups), rows, given[2:])
 
 
 def _weighed(problems: Problems, derivative: Tensor, rows: Tensor, factors: Tensor) -> Tensor:

@@ -46,7 +46,6 @@ Plan = Generator[Ask | Table, Array, None]
 """Asks for (points, dim) arrays; a table is a proposal, answered by the relative gap that it reached, as (1,)."""
 
 
-ENDS = np.array([0.0, 1.0])
 SAMPLES = (10, 20, 40, 80, 160)
 """Nested Chebyshev samplings, each tried only where the one before it did not settle the matter."""
 SAFETY = 4.5
@@ -84,7 +83,7 @@ def first_points(rule: Rule, count: int = SAMPLES[0]) -> Array:
         count: the sampling to begin with, of `SAMPLES`: a larger one where waiting costs more than values do. What is
             proposed is the same.
     """
-    return SAMPLED(_chebyshev(count))[0] if isinstance(rule, Adaptive) else ENDS
+    return SAMPLED(_chebyshev(count))[0] if isinstance(rule, Adaptive) else np.array([0.0, 1.0])
 
 
 def habit(rule: Rule, noise: float, typical: Iterable[Array]) -> Table | None:
@@ -108,8 +107,10 @@ def habit(rule: Rule, noise: float, typical: Iterable[Array]) -> Table | None:
         orders.append(np.where(good.any(1), good.argmax(1) + 1, np.inf))
         if orders[-1].min() > HABIT + 1:
             return None
+    if len(orders) < 2:
+        return None
     # All but the hardest of them.
-    needed = np.sort(orders, axis=0)[-2:][0]
+    needed = np.sort(orders, axis=0)[-2]
     best = int(needed.argmin())
     return mapped_gauss(int(needed[best]), charts[best]) if needed[best] <= min(HABIT, rule.max_nodes) else None
 
@@ -120,7 +121,7 @@ def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, first: Table
     Args:
         rule: a fixed rule proposes itself, once.
         noise: relative rounding error of e; differences below it mean nothing.
-        seen: e at the `first_points`, (points, dim); with a habit at `ENDS`.
+        seen: e at the `first_points`, (points, dim); with a habit at both ends alone.
         limit: relative rounding error of e's derivatives: a smooth rule's gap below it is not the rule's.
         first: the `habit`, to be tried first.
     """

@@ -51,12 +51,8 @@ class Tail:
 
     def derivatives(self, points: Points, direction: Points, rows: Rows, groups: dual.Groups) -> Tensor:
         """Derivatives at points in the direction of every group, (n, groups, dim); see `rules.push`."""
-        return self.both(points, direction, rows, groups)[1]
-
-    def both(self, points: Points, direction: Points, rows: Rows, groups: dual.Groups) -> tuple[Embeddings, Tensor]:
-        """Embeddings and derivatives at points."""
         with dual.precision(self._precision):
-            return push(lambda h: self(h, rows), points, direction, groups)
+            return push(lambda h: self(h, rows), points, direction, groups)[1]
 
 
 @dataclass(frozen=True)

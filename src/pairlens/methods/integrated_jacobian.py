@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +15,11 @@ from pairlens import progress
 from pairlens.algebra import length
 from pairlens.dual import LIMITS, Groups, grouped
 from pairlens.encoder import Encoder, Heads
-from pairlens.errors import ModelError, NotConverged, choose, whole
-from pairlens.integrate import Integral, integrating, look, spread, taken_at_once
+from pairlens.errors import InputError, ModelError, NotConverged, NumericalError, choose, whole
+from pairlens.integrate import Integral, integrating, look, measured, spread
 from pairlens.methods.static import decompose_static
-from pairlens.paths import Answers, Problems, at_once, rounding, values
-from pairlens.planning import ENDS, SAMPLES, first_points, habit
+from pairlens.paths import Problems, at_once, rounding, values
+from pairlens.planning import SAMPLES, first_points, habit
 from pairlens.quadrature import Adaptive, Rule, Table
 from pairlens.reading import Text
 from pairlens.reference import REFERENCES, reference_token
@@ -123,23 +123,21 @@ class IntegratedJacobian:
         table: Table,
     ) -> Steps[list[Decomposed]]:
         """All with one table and in one launch, whatever the gaps will be."""
-        groups, points = max(counts), len(table) + len(ENDS)
-        given = np.zeros((4, len(texts), points))
-        given[0], given[1] = np.arange(len(texts))[:, None], [*table.nodes, *ENDS]
-        given[2, :, : len(table)], given[3, :, : len(table)] = table.weights, table.weights - table.check
+        groups = max(counts)
+        rows, nodes = np.meshgrid(np.arange(len(texts)), np.arange(len(table)), indexing="ij")
+        doubt = table.weights - table.check
+        given = np.stack([rows, table.nodes[nodes], table.weights[nodes], doubt[nodes]]).reshape(4, -1)
         marks = grouped(np.array(labels), groups, encoder.dtype, encoder.device)
-        inputs = (torch.from_numpy(given.reshape(4, -1)), marks.labels, marks.members, marks.valid)
 
         def work(tail: Tail, x: States, r: States, given: Sequence[Tensor]) -> Tensor:
-            return at_once(Problems(tail, x, r, NOWHERE, (), cost=0, marks=Groups(*given[1:])), given[0], points)
+            return at_once(Problems(tail, x, r, NOWHERE, (), cost=1, marks=Groups(*given[1:])), given[0], groups)
 
+        inputs = (torch.from_numpy(given), marks.labels, marks.members, marks.valid)
         with encoder.running():
             heads = self._heads(encoder, texts, space, Then((groups, encoder.matmul), inputs, work))
             yield
-            _, plain, output, found = encoder.arrived(heads)
-        integrals = taken_at_once(found, counts, len(table))
-        _check(heads, integrals, plain)
-        return list(zip(integrals, output, strict=True))
+            _, plain, output, starts, found = encoder.arrived(heads)
+        return list(zip(measured(found, starts, plain, counts, len(table)), output, strict=True))
 
     def _planned(
         self,
@@ -156,9 +154,10 @@ class IntegratedJacobian:
         with encoder.running():
             heads = self._heads(encoder, texts, space)
             problems = self._problems(encoder, heads)
-            looked = look(problems, rule, first)
+            looked = look(problems, rule) if first is None else None
             yield
-            moved, plain, output = encoder.arrived(heads)
+            moved, plain, output, starts = encoder.arrived(heads)
+            seen = [*np.stack([starts, plain], axis=1)] if looked is None else looked.arrays()
             # Tokens that are the same in the reference (special ones at layer 0) contribute nothing: no tangent there.
             active = [sorted(set(itertools.compress(*row))) for row in zip(labels, moved, strict=True)]
             compact = np.array([_renumbered(row, own) for row, own in zip(labels, active, strict=True)])
@@ -167,7 +166,7 @@ class IntegratedJacobian:
             if encoder.takes_duals(texts[0].role):
                 marks = grouped(compact, max(groups), heads.x.dtype, heads.x.device)
                 problems = replace(problems, marks=marks)
-            integrals = yield from self._integrate(encoder, heads, problems, rule, looked, plain, first)
+            integrals = yield from self._integrate(encoder, heads, problems, rule, seen, plain, first)
         rows = [spread(*parts) for parts in zip(integrals, active, counts, strict=True)]
         return list(zip(rows, output, strict=True))
 
@@ -177,7 +176,7 @@ class IntegratedJacobian:
         """Contributions of the hidden dimensions of some tokens together, (width, dim), and the model's own output."""
         with encoder.running():
             heads = self._heads(encoder, [text], space)
-            _, plain, output = encoder.arrived(heads)
+            _, plain, output, _ = encoder.arrived(heads)
             _, count, width = heads.x.shape
             # All the rest is a group too, so that the total can be measured.
             labels = torch.full((1, count, width), width)
@@ -185,20 +184,31 @@ class IntegratedJacobian:
             cost = encoder.cost(count, text.role)
             problems = replace(self._problems(encoder, heads), labels=labels, groups=(width + 1,), cost=cost, limit=0.0)
             looked = look(problems, rule)
-            integral = finish(self._integrate(encoder, heads, problems, rule, looked, plain))[0]
+            integral = finish(self._integrate(encoder, heads, problems, rule, looked.arrays(), plain))[0]
         own = replace(integral, values=integral.values[:width], error=integral.error[:width])
         return own, output[0]
 
     def _habit(self, encoder: Encoder, role: str | None, space: str, rule: Rule) -> Table | None:
-        """The rule that most texts need at this layer, found on a few; None where that is not worth while."""
-        if not isinstance(rule, Adaptive):
+        """The rule that most texts need at this layer, found on a few; None where that is not worth while.
+
+        With a habit the ends of a path are not looked at: the model's own forward passes are taken for them. So it is
+        seen here that these are the same.
+        """
+        if not isinstance(rule, Adaptive) or not encoder.has_starts(self.reference):
             return None
 
         def typical() -> Iterator[Array]:
             points = first_points(rule, SAMPLES[1])
             for text in TYPICAL:
-                problems = self._problems(encoder, self._heads(encoder, [encoder.read(text, role)], space))
-                yield values(problems, [(0, points)]).arrays()[0]
+                try:
+                    heads = self._heads(encoder, [encoder.read(text, role)], space)
+                    looked = values(self._problems(encoder, heads), [(0, points)])
+                    _, plain, _, starts = encoder.arrived(heads)
+                except (InputError, NumericalError):
+                    continue  # a model that cannot read this text may read others
+                (seen,) = looked.arrays()
+                _check(heads, seen[[0, -1]], [starts[0], plain[0]])
+                yield seen
 
         key = (self, role, space, rule)
         if key not in encoder.habits:
@@ -233,13 +243,13 @@ class IntegratedJacobian:
         heads: Heads,
         problems: Problems,
         rule: Rule,
-        looked: Answers,
+        seen: Sequence[Array],
         embeddings: Array,
         first: Table | None = None,
     ) -> Steps[list[Integral]]:
         """Solve the problems, and see that they are about the model's own embeddings, (texts, dim)."""
         try:
-            integrals = yield from integrating(problems, rule, looked, first)
+            integrals = yield from integrating(problems, rule, seen, first)
         except NotConverged as error:
             text = heads.texts[error.index].text
             raise NotConverged(f"in {text!r:.60} {error}", gap=error.gap, tol=error.tol) from None
@@ -248,7 +258,7 @@ class IntegratedJacobian:
             integrals = [
                 replace(i, reference=np.zeros_like(i.reference), embedding=i.embedding - i.reference) for i in integrals
             ]
-        _check(heads, integrals, embeddings)
+        _check(heads, [integral.embedding for integral in integrals], embeddings)
         return integrals
 
 
@@ -256,10 +266,10 @@ NOWHERE = torch.zeros(0)
 """Labels of no groups."""
 
 
-def _check(heads: Heads, integrals: Sequence[Integral], embeddings: Array) -> None:
-    """See that integrals are about the model's own embeddings, (texts, dim)."""
-    for integral, plain in zip(integrals, embeddings, strict=True):
-        miss = length(integral.embedding - plain)
+def _check(heads: Heads, found: Iterable[Array], expected: Iterable[Array]) -> None:
+    """See that the tail's embeddings, (dim,) each, are the model's own."""
+    for own, plain in zip(found, expected, strict=True):
+        miss = length(own - plain)
         if not miss <= 1e-3 * length(plain):
             raise ModelError(
                 f"entering this model at layer {heads.layer} does not reproduce its own embedding (off by "

@@ -50,7 +50,7 @@ class Side:
         encoder = transformer(lens)
         read = encoder.read(text)
         heads = encoder.heads([read], layer, "padding", encoder.space(None, space or space_for("project", measure)))
-        _, embedding, output = encoder.arrived(heads)
+        _, embedding, output, _ = encoder.arrived(heads)
         vector = (output if measure == "dot" else embedding)[0]
         if measure == "cosine":
             vector = vector / np.linalg.norm(vector)
