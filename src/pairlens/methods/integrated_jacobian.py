@@ -95,79 +95,56 @@ class IntegratedJacobian:
         role = texts[0].role
         if encoder.route(role).static:
             return decompose_static(encoder, texts, labels, counts, self.reference)
+        batch = _Batch(texts, labels, counts, space)
         with encoder.running():
             first = self._habit(encoder, role, space, rule)
         found: dict[int, Decomposed] = {}
-        if first is not None and isinstance(rule, Adaptive) and self._launched(encoder, texts, counts, first):
-            solved = yield from self._at_once(encoder, texts, labels, counts, space, first)
+        if first is not None and isinstance(rule, Adaptive) and batch.is_launched(encoder, first):
+            solved = yield from self._at_once(encoder, batch, first)
             found, first = {i: own for i, own in enumerate(solved) if own[0].gap <= rule.tol}, None
         left = [i for i in range(len(texts)) if i not in found]
         if left:
-            some, own, sizes = [texts[i] for i in left], [labels[i] for i in left], [counts[i] for i in left]
-            planned = yield from self._planned(encoder, some, own, sizes, space=space, rule=rule, first=first)
+            planned = yield from self._planned(encoder, batch.part(left), rule, first)
             found |= zip(left, planned, strict=True)
         return [found[i] for i in range(len(texts))]
 
-    def _launched(self, encoder: Encoder, texts: Sequence[Text], counts: Sequence[int], table: Table) -> bool:
-        """Whether these texts with this table are a matter of launches."""
-        size = len(texts) * len(table) * (max(counts) + 1) * len(texts[0].tokens)
-        return encoder.launched(size, texts[0].role) and encoder.takes_duals(texts[0].role)
-
-    def _at_once(
-        self,
-        encoder: Encoder,
-        texts: Sequence[Text],
-        labels: Sequence[Sequence[int]],
-        counts: Sequence[int],
-        space: str,
-        table: Table,
-    ) -> Steps[list[Decomposed]]:
+    def _at_once(self, encoder: Encoder, batch: _Batch, table: Table) -> Steps[list[Decomposed]]:
         """All with one table and in one launch, whatever the gaps will be."""
-        groups = max(counts)
-        rows, nodes = np.meshgrid(np.arange(len(texts)), np.arange(len(table)), indexing="ij")
+        groups = max(batch.counts)
+        rows, nodes = np.meshgrid(np.arange(len(batch.texts)), np.arange(len(table)), indexing="ij")
         doubt = table.weights - table.check
         given = np.stack([rows, table.nodes[nodes], table.weights[nodes], doubt[nodes]]).reshape(4, -1)
-        marks = grouped(np.array(labels), groups, encoder.dtype, encoder.device)
+        marks = grouped(np.array(batch.labels), groups, encoder.dtype, encoder.device)
 
         def work(tail: Tail, x: States, r: States, given: Sequence[Tensor]) -> Tensor:
             return at_once(Problems(tail, x, r, NOWHERE, (), cost=1, marks=Groups(*given[1:])), given[0], groups)
 
         inputs = (torch.from_numpy(given), marks.labels, marks.members, marks.valid)
         with encoder.running():
-            heads = self._heads(encoder, texts, space, Then((groups, encoder.matmul), inputs, work))
+            heads = self._heads(encoder, batch.texts, batch.space, Then((groups, encoder.matmul), inputs, work))
             yield
             _, plain, output, starts, found = encoder.arrived(heads)
-        return list(zip(measured(found, starts, plain, counts, len(table)), output, strict=True))
+        return list(zip(measured(found, starts, plain, batch.counts, len(table)), output, strict=True))
 
-    def _planned(
-        self,
-        encoder: Encoder,
-        texts: Sequence[Text],
-        labels: Sequence[Sequence[int]],
-        counts: Sequence[int],
-        *,
-        space: str,
-        rule: Rule,
-        first: Table | None,
-    ) -> Steps[list[Decomposed]]:
+    def _planned(self, encoder: Encoder, batch: _Batch, rule: Rule, first: Table | None) -> Steps[list[Decomposed]]:
         """Each with as many nodes as it needs; `first` is tried first."""
         with encoder.running():
-            heads = self._heads(encoder, texts, space)
+            heads = self._heads(encoder, batch.texts, batch.space)
             problems = self._problems(encoder, heads)
             looked = look(problems, rule) if first is None else None
             yield
             moved, plain, output, starts = encoder.arrived(heads)
             seen = [*np.stack([starts, plain], axis=1)] if looked is None else looked.arrays()
             # Tokens that are the same in the reference (special ones at layer 0) contribute nothing: no tangent there.
-            active = [sorted(set(itertools.compress(*row))) for row in zip(labels, moved, strict=True)]
-            compact = np.array([_renumbered(row, own) for row, own in zip(labels, active, strict=True)])
+            active = [sorted(set(itertools.compress(*row))) for row in zip(batch.labels, moved, strict=True)]
+            compact = np.array([_renumbered(row, own) for row, own in zip(batch.labels, active, strict=True)])
             groups = tuple(map(len, active))
             problems = replace(problems, labels=torch.from_numpy(compact)[..., None], groups=groups)
-            if encoder.takes_duals(texts[0].role):
+            if encoder.takes_duals(batch.role):
                 marks = grouped(compact, max(groups), heads.x.dtype, heads.x.device)
                 problems = replace(problems, marks=marks)
             integrals = yield from self._integrate(encoder, heads, problems, rule, seen, plain, first)
-        rows = [spread(*parts) for parts in zip(integrals, active, counts, strict=True)]
+        rows = [spread(*parts) for parts in zip(integrals, active, batch.counts, strict=True)]
         return list(zip(rows, output, strict=True))
 
     def features(
@@ -260,6 +237,30 @@ class IntegratedJacobian:
             ]
         _check(heads, [integral.embedding for integral in integrals], embeddings)
         return integrals
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Texts of one length and role, with the group of every token and each text's number of groups."""
+
+    texts: Sequence[Text]
+    labels: Sequence[Sequence[int]]
+    counts: Sequence[int]
+    space: str
+
+    @property
+    def role(self) -> str | None:
+        return self.texts[0].role
+
+    def part(self, rows: Sequence[int]) -> _Batch:
+        """Some of the texts."""
+        texts, labels, counts = ([own[i] for i in rows] for own in (self.texts, self.labels, self.counts))
+        return replace(self, texts=texts, labels=labels, counts=counts)
+
+    def is_launched(self, encoder: Encoder, table: Table) -> bool:
+        """Whether a device does all of it with this table in one launch."""
+        size = len(self.texts) * len(table) * (max(self.counts) + 1) * len(self.texts[0].tokens)
+        return encoder.launched(size, self.role) and encoder.takes_duals(self.role)
 
 
 NOWHERE = torch.zeros(0)
