@@ -113,6 +113,12 @@ def test_what_one_launch_does_not_settle_is_planned(captured, monkeypatch):
     assert any(mixed), "no rule was right for some of the texts and wrong for others"
 
 
+def test_a_fork_of_a_model_whose_layers_hand_on_more_than_states(captured):
+    lens = Lens(zoo.encoder("t5"), dtype="float64")
+    expected = lens.explain(*PAIRS[0], layer=-1).matrix
+    np.testing.assert_allclose(lens.fork().explain(*PAIRS[0], layer=-1).matrix, expected, atol=1e-12)
+
+
 def test_two_lengths_at_a_time(captured, monkeypatch):
     lens = Lens(zoo.encoder("t5"), dtype="float64")
     pair = zoo.TEXTS[0], zoo.TEXTS[3]

@@ -67,7 +67,8 @@ class Encoder(Model):
         matmul: how exactly tangents are multiplied, see `dual.precision`.
 
     Attributes:
-        habits: the rules that methods have found to do for most texts, by what they depend on.
+        habits: the rules that methods have found to do for most texts. Forks share them. They are kept when weights
+            change: a habit that no longer fits costs time, never the tolerance.
     """
 
     def __init__(
@@ -205,6 +206,8 @@ class Encoder(Model):
 
         inputs = [places, *tensors.values(), *([] if kept is None else [kept]), *(then.inputs if then else ())]
         if not self._capturable(route) or not self._graphs.take(features["input_ids"].numel()):
+            if then is not None:
+                raise RuntimeError("what is wanted then belongs to a launch, and this is none.")
             (x, r), *others = run(*[own.to(self.device) for own in inputs])
             return x, r, Pending(*others)
         name = (route.role, layer, space, self.truncate_dim, kept is None, repr(sorted(rest.items())))

@@ -106,7 +106,7 @@ def habit(rule: Rule, noise: float, typical: Iterable[Array]) -> Table | None:
         good = _outlook(_coefficients(seen, charts) / total, rule.tol, floor).good
         orders.append(np.where(good.any(1), good.argmax(1) + 1, np.inf))
         if orders[-1].min() > HABIT + 1:
-            return None
+            return None  # one that is much harder is enough: there are more like it
     if len(orders) < 2:
         return None
     # All but the hardest of them.
@@ -122,7 +122,7 @@ def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, first: Table
         rule: a fixed rule proposes itself, once.
         noise: relative rounding error of e; differences below it mean nothing.
         seen: e at the `first_points`, (points, dim); with a habit at both ends alone.
-        limit: relative rounding error of e's derivatives: a smooth rule's gap below it is not the rule's.
+        limit: relative rounding error of e's derivatives: a planned rule's gap below it is not the rule's.
         first: the `habit`, to be tried first.
     """
     if not isinstance(rule, Adaptive):
@@ -130,7 +130,7 @@ def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, first: Table
         return
     if first is not None:
         gap = yield first
-        if gap[0] <= max(rule.tol, limit):
+        if gap[0] <= rule.tol:
             return
         seen = yield Ask(first_points(rule))
     found = yield from _smooth_rule(rule, noise, seen)

@@ -75,7 +75,7 @@ def share(low: float, high: float) -> Iterator[None]:
 
 @contextmanager
 def unseen() -> Iterator[None]:
-    """Within this context nothing is reported: for what is done once, and would not be the next time."""
+    """Within this context nothing is reported: for what is not part of the whole, or may not be all of it."""
     token = _LISTENER.set(None)
     try:
         yield

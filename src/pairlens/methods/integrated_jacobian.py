@@ -77,7 +77,7 @@ class IntegratedJacobian:
         *,
         space: str,
         rule: Rule,
-    ) -> list[tuple[Integral, Array]]:
+    ) -> list[Decomposed]:
         """Contributions of groups of tokens, for texts of one length and role; see `Method`."""
         return finish(self.decomposing(encoder, texts, labels, counts, space=space, rule=rule))
 
@@ -90,7 +90,7 @@ class IntegratedJacobian:
         *,
         space: str,
         rule: Rule,
-    ) -> Steps[list[tuple[Integral, Array]]]:
+    ) -> Steps[list[Decomposed]]:
         """As `decompose`, stopping where it would wait for a device."""
         role = texts[0].role
         if encoder.route(role).static:
@@ -100,7 +100,11 @@ class IntegratedJacobian:
             first = self._habit(encoder, role, space, rule)
         found: dict[int, Decomposed] = {}
         if first is not None and isinstance(rule, Adaptive) and batch.is_launched(encoder, first):
-            solved = yield from self._at_once(encoder, batch, first)
+            try:
+                solved = yield from self._at_once(encoder, batch, first)
+            except torch.OutOfMemoryError:
+                torch.cuda.empty_cache()
+                solved = []
             found, first = {i: own for i, own in enumerate(solved) if own[0].gap <= rule.tol}, None
         left = [i for i in range(len(texts)) if i not in found]
         if left:
@@ -121,7 +125,8 @@ class IntegratedJacobian:
 
         inputs = (torch.from_numpy(given), marks.labels, marks.members, marks.valid)
         with encoder.running():
-            heads = self._heads(encoder, batch.texts, batch.space, Then((groups, encoder.matmul), inputs, work))
+            with progress.unseen():  # it is not known yet whether this will be all
+                heads = self._heads(encoder, batch.texts, batch.space, Then((groups, encoder.matmul), inputs, work))
             yield
             _, plain, output, starts, found = encoder.arrived(heads)
         return list(zip(measured(found, starts, plain, batch.counts, len(table)), output, strict=True))
@@ -184,10 +189,11 @@ class IntegratedJacobian:
                 except (InputError, NumericalError):
                     continue  # a model that cannot read this text may read others
                 (seen,) = looked.arrays()
-                _check(heads, seen[[0, -1]], [starts[0], plain[0]])
-                yield seen
+                if np.isfinite(seen).all():
+                    _check(heads, [seen[[0, -1]].ravel()], [np.concatenate([starts[0], plain[0]])])
+                    yield seen
 
-        key = (self, role, space, rule)
+        key = (encoder.layer_index(self.layer, role), self.reference, role, space, encoder.truncate_dim, rule)
         if key not in encoder.habits:
             with progress.unseen():
                 encoder.habits[key] = habit(rule, rounding(encoder.dtype), typical())
@@ -224,7 +230,10 @@ class IntegratedJacobian:
         embeddings: Array,
         first: Table | None = None,
     ) -> Steps[list[Integral]]:
-        """Solve the problems, and see that they are about the model's own embeddings, (texts, dim)."""
+        """Solve the problems, and see that they are about the model's own embeddings, (texts, dim).
+
+        With a habit, `first`, they were told so, and it was seen before; see `_habit`.
+        """
         try:
             integrals = yield from integrating(problems, rule, seen, first)
         except NotConverged as error:
@@ -235,7 +244,8 @@ class IntegratedJacobian:
             integrals = [
                 replace(i, reference=np.zeros_like(i.reference), embedding=i.embedding - i.reference) for i in integrals
             ]
-        _check(heads, [integral.embedding for integral in integrals], embeddings)
+        if first is None:
+            _check(heads, [integral.embedding for integral in integrals], embeddings)
         return integrals
 
 
@@ -260,7 +270,8 @@ class _Batch:
     def is_launched(self, encoder: Encoder, table: Table) -> bool:
         """Whether a device does all of it with this table in one launch."""
         size = len(self.texts) * len(table) * (max(self.counts) + 1) * len(self.texts[0].tokens)
-        return encoder.launched(size, self.role) and encoder.takes_duals(self.role)
+        # In this order: what a model hands on besides states is known when it has run.
+        return encoder.takes_duals(self.role) and encoder.launched(size, self.role)
 
 
 NOWHERE = torch.zeros(0)

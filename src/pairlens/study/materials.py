@@ -12,7 +12,7 @@ import numpy as np
 
 import pairlens
 from pairlens.contributions import Contributions
-from pairlens.errors import InputError, NotConverged, NumericalError, ReferenceWarning, TruncationWarning, choose
+from pairlens.errors import InputError, NotConverged, NumericalError, ReferenceWarning, TruncationWarning, choose, whole
 from pairlens.explanation import Explanation
 from pairlens.lens import OTHERS, Lens
 from pairlens.shapes import Array
@@ -96,6 +96,8 @@ class Materials:
         if not self.pairs:
             raise InputError("a study needs one pair of texts at least.")
         choose("words", self.words, ("sum", "mean"))
+        if self.sweep is not None:
+            self.sweep = whole("sweep", self.sweep, 1)
         self._asked = self.measure
         self.measure = self._measure(self.lens)
 
