@@ -172,3 +172,24 @@ def differences(path: Path, alpha: float, step: float) -> np.ndarray:
     with torch.no_grad():
         ahead, behind = (path.tail(point + sign * step * directions) for sign in (1, -1))
     return ((ahead - behind) / (2 * step)).numpy()
+
+
+# Paths whose derivatives are known, for rules and plans.
+
+
+def arctan(centre, width):
+    """A bump of poles at centre ± i width, in two dimensions, and its slope."""
+
+    def e(a):
+        return np.stack([np.arctan((a - centre) / width), a], axis=1)
+
+    def slope(a):
+        return np.stack([width / ((a - centre) ** 2 + width**2), np.ones_like(a)], axis=1)
+
+    return e, slope
+
+
+def miss_of(table, e, slope):
+    """The relative gap of a rule for a function e with this slope."""
+    target = e(np.array([1.0]))[0] - e(np.array([0.0]))[0]
+    return np.linalg.norm(table.weights @ slope(table.nodes) - target) / np.linalg.norm(target)
