@@ -25,8 +25,9 @@ JOBS ?= auto
 # No command below needs a network once `setup` is done.
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
-# Threads that spin while they wait are slow on machines that do something else too.
+# Threads that spin for long while they wait are slow on machines that do something else too: as the command does it.
 export OMP_WAIT_POLICY := PASSIVE
+export GOMP_SPINCOUNT := 2000
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .PHONY: help setup demo test lint types format bench docs soak clean

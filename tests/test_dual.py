@@ -13,7 +13,7 @@ from torch import nn
 from torch.func import jvp, vmap
 
 import zoo
-from pairlens import Adaptive, GaussLegendre, Lens, attention, dual, rules
+from pairlens import Adaptive, GaussLegendre, Lens, attention, dual, later, rules
 from pairlens.architectures import differentiable
 from pairlens.encoder import Encoder
 
@@ -149,13 +149,13 @@ def test_the_last_layer_sums_before_it_projects(monkeypatch):
     # One row for every point and group instead of one for every token; the numbers are checked above.
     encoder = Encoder(zoo.encoder("bert", intermediate_size=64), dtype=torch.float64)
     rows: list[tuple[int, ...]] = []
-    plain = rules.project
+    plain = later.project
 
     def watched(tangent, weight):
         rows.append((tangent.ndim, *weight.shape))
         return plain(tangent, weight)
 
-    monkeypatch.setattr(rules, "project", watched)
+    monkeypatch.setattr(later, "project", watched)
     found, expected = derivatives(encoder, 2, list(range(len(encoder.read(A).tokens))))
     assert (found - expected).norm() <= 1e-12 * expected.norm()
     assert [ndim for ndim, out, inner in rows if out < inner] == [3, 3]  # once for each half of the groups

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -154,6 +155,10 @@ class Dual(Tensor):
         raise Unruled(f"{func} met tangents where no rule could see it.")
 
 
+# What models and rules ask most, some seventy times a layer: without the way through `__torch_function__`.
+for name in ("ndim", "shape", "dtype", "device"):
+    setattr(Dual, name, property(operator.attrgetter(f"primal.{name}")))
+
 LIMITS = {"highest": 0.0, "high": 3e-3, "bf16": 3e-2}
 """Ways to multiply tangents, and how far off, relatively, their sums may be for it.
 
@@ -199,7 +204,14 @@ def project(tangent: Tensor, weight: Tensor) -> Tensor:
     if _policy[-1] == "bf16" and tangent.dtype == torch.float32:
         return F.linear(tangent.bfloat16(), weight.bfloat16()).float()
     with narrow(tangent):
+        if by_tokens(tangent):
+            return F.linear(tangent.transpose(1, 2), weight).transpose(1, 2)
         return F.linear(tangent, weight)
+
+
+def by_tokens(tangent: Tensor) -> bool:
+    """Whether tangents (n, groups, tokens, width) lie as (n, tokens, groups, width) in memory."""
+    return tangent.ndim == 4 and not tangent.is_contiguous() and tangent.transpose(1, 2).is_contiguous()
 
 
 def bare(value: Any) -> Any:

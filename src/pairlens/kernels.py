@@ -39,9 +39,9 @@ WIDEST = 8192
 """Numbers of a token's state that fit into one program."""
 
 
-def mixes(share: Tensor) -> bool:
-    """Whether attention with shares (n, heads, tokens, tokens) can be done here."""
-    return enabled and share.is_cuda and share.dtype == torch.float32 and share.shape[-1] <= LONGEST
+def mixes(query: Tensor) -> bool:
+    """Whether attention with queries (n, heads, tokens, size) can be done here."""
+    return enabled and query.is_cuda and query.dtype == torch.float32 and query.shape[-2] <= LONGEST
 
 
 def normalises(tangent: Tensor) -> bool:
@@ -155,17 +155,17 @@ def pools(tangent: Tensor) -> bool:
 
 
 def pool(tangent: Tensor, share: Tensor, along: Tensor) -> tuple[Tensor, Tensor]:
-    """The tokens' weighted sum of tangents, (n, groups, width), and products with vectors, (n, groups, tokens, 2).
+    """The tokens' weighted sum of tangents, (n, groups, width), and products with a vector, (n, groups, tokens).
 
     Args:
         tangent: the tangents, (n, groups, tokens, width).
         share: the tokens' weights, (n, tokens).
-        along: two vectors for every token, (n, tokens, 2, width).
+        along: a vector for every token, (n, tokens, width).
     """
     assert triton is not None
     n, groups, tokens, width = tangent.shape
     total = torch.empty(n, groups, width, dtype=tangent.dtype, device=tangent.device)
-    taken = torch.empty(n, groups, tokens, 2, dtype=tangent.dtype, device=tangent.device)
+    taken = torch.empty(n, groups, tokens, dtype=tangent.dtype, device=tangent.device)
     _pool[(n * groups,)](
         tangent,
         share.contiguous(),
@@ -210,19 +210,15 @@ if triton is not None:
         n = row // groups
         rows = tl.arange(0, TOKENS)
         weight = tl.load(share + n * tokens + rows, mask=rows < tokens, other=0.0)
-        first = tl.zeros((TOKENS,), tl.float32)
-        second = tl.zeros((TOKENS,), tl.float32)
+        product = tl.zeros((TOKENS,), tl.float32)
         for start in range(0, WIDTH, BLOCK):
             columns = start + tl.arange(0, BLOCK)
             inside = (rows[:, None] < tokens) & (columns[None, :] < WIDTH)
             t = tl.load(tangent + (row * tokens + rows[:, None]) * WIDTH + columns[None, :], mask=inside, other=0.0)
-            place = along + (n * tokens + rows[:, None]) * 2 * WIDTH + columns[None, :]
-            first += tl.sum(t * tl.load(place, mask=inside, other=0.0), axis=1)
-            second += tl.sum(t * tl.load(place + WIDTH, mask=inside, other=0.0), axis=1)
+            place = along + (n * tokens + rows[:, None]) * WIDTH + columns[None, :]
+            product += tl.sum(t * tl.load(place, mask=inside, other=0.0), axis=1)
             tl.store(total + row * WIDTH + columns, tl.sum(t * weight[:, None], axis=0), mask=columns < WIDTH)
-        place = taken + (row * tokens + rows) * 2
-        tl.store(place, first, mask=rows < tokens)
-        tl.store(place + 1, second, mask=rows < tokens)
+        tl.store(taken + row * tokens + rows, product, mask=rows < tokens)
 
     @triton.jit
     def _tangent(pointer, at_n, at_g, at_h, at_t, n, g, h, rows, columns, inside):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
-from torch.func import jvp
+from torch.autograd import forward_ad
 
-from pairlens import kernels
 from pairlens.attention import attention
-from pairlens.dual import RULES, Dual, Groups, Lazy, Unruled, bare, by_forward_mode, project
+from pairlens.dual import RULES, Dual, Groups, Unruled, bare, by_forward_mode
+from pairlens.later import Ending, Norm, Projection, Scaled, normalised, scaled
 
 
 def push(
@@ -76,29 +76,10 @@ def _layer_norm(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     primal, mean, rstd = torch.native_layer_norm(
         x.primal, given["normalized_shape"], weight, given.get("bias"), given.get("eps", 1e-5)
     )
+    norm = Norm(x.primal, mean, rstd, weight)
     if ending is not None and ending.rest is not None and ending.norm is None:
-        return x.like(primal, replace(ending, norm=Norm(x.primal, mean, rstd, weight), sum=weakref.ref(x.lazy)))
-    return x.like(primal, _normalised(x, mean, rstd, weight), x.axis)
-
-
-def _normalised(x: Dual, mean: Tensor, rstd: Tensor, weight: Tensor | None, rest: Tensor | None = None) -> Tensor:
-    """The tangents of a layer normalisation of x, to whose tangents `rest` is still to be added."""
-    if kernels.normalises(x.tangent):
-        return kernels.normalise(x.tangent, rest, x.primal, mean, rstd, weight)
-    # The Jacobian of x -> (x - mean) / deviation is symmetric, so PyTorch's fused backward pass multiplies by it.
-    tangent = (x.tangent if rest is None else x.tangent + rest).contiguous()
-    rows = (tangent.shape[0], tangent.shape[1], *mean.shape[1:])
-    tangent = torch.ops.aten.native_layer_norm_backward(
-        tangent,
-        x.primal[:, None].expand_as(tangent).contiguous(),
-        [x.primal.shape[-1]],
-        mean[:, None].expand(rows).contiguous(),
-        rstd[:, None].expand(rows).contiguous(),
-        None,
-        None,
-        [True, False, False],
-    )[0]
-    return tangent if weight is None else tangent.mul_(weight)
+        return x.like(primal, replace(ending, norm=norm, sum=weakref.ref(x.lazy)))
+    return x.like(primal, normalised(x.tangent, norm), x.axis)
 
 
 def _pointwise(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -106,51 +87,13 @@ def _pointwise(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     x = args[0] if args else None
     if not isinstance(x, Dual) or any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values())):
         return by_forward_mode(func, args, kwargs)
-    primal, slope = jvp(lambda h: func(h, *args[1:], **kwargs), (x.primal,), (torch.ones_like(x.primal),))[:2]
+    with forward_ad.dual_level():
+        moving = forward_ad.make_dual(x.primal, torch.ones_like(x.primal))
+        primal, slope = forward_ad.unpack_dual(func(moving, *args[1:], **kwargs))
+        slope = torch.zeros_like(primal) if slope is None else slope
     if isinstance(x.lazy.made, Projection):
         return x.like(primal, Scaled(weakref.ref(x.lazy), x.lazy.made, slope), x.axis)
-    return x.like(primal, lambda own=x.lazy: _scaled(own(), slope), x.axis)
-
-
-@dataclass(frozen=True)
-class Projection:
-    """Tangents times a weight, not yet made."""
-
-    inner: Lazy
-    weight: Tensor
-
-    def __call__(self) -> Tensor:
-        """The tangents, (n, groups, tokens, width), which are nobody else's."""
-        return project(self.inner(), self.weight)
-
-
-@dataclass(frozen=True)
-class Scaled:
-    """A projection's tangents times the slope of a function of each number, not yet made."""
-
-    known: weakref.ref[Lazy]
-    """The projection's result: gone, unless somebody else wants it too."""
-    projection: Projection
-    slope: Tensor
-
-    def __call__(self) -> Tensor:
-        """The tangents, (n, groups, tokens, width)."""
-        known = self.known()
-        return _scaled(self.projection() if known is None else known(), self.slope, own=known is None)
-
-    def by_tokens(self) -> Tensor | None:
-        """The same, (n, tokens, groups, width), made in that order; None where somebody else has made them already."""
-        if self.known() is not None:
-            return None
-        moved = project(self.projection.inner().transpose(1, 2).contiguous(), self.projection.weight)
-        return moved.mul_(self.slope[:, :, None])
-
-
-def _scaled(tangent: Tensor, slope: Tensor, *, own: bool = False) -> Tensor:
-    """Tangents times what belongs to their primal; in their place where they are nobody else's."""
-    if kernels.scales(tangent, slope):
-        return kernels.scale(tangent, slope)
-    return tangent.mul_(slope[:, None]) if own else tangent * slope[:, None]
+    return x.like(primal, lambda own=x.lazy: scaled(own(), slope), x.axis)
 
 
 def _beside(value: Any, ndim: int) -> Any:
@@ -174,14 +117,16 @@ def _matched(a: Any, b: Any) -> tuple[Any, Any, int | None] | None:
 
 
 def _sum(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if len(args) == 2 and not kwargs and func not in MINUS and all(isinstance(own, Dual) for own in args):
+        a, b = args
+        if isinstance(a.lazy.made, Ending) and a.lazy.made.rest is None and a.shape == b.shape:
+            return a.like(func(a.primal, b.primal), replace(a.lazy.made, rest=b.now()))
     matched = _matched(*args) if len(args) == 2 and not kwargs else None
     if matched is None:
         return by_forward_mode(func, args, kwargs)
     a, b, axis = matched
     primal = func(bare(a), bare(b))
     if isinstance(a, Dual) and isinstance(b, Dual):
-        if isinstance(a.lazy.made, Ending) and a.lazy.made.rest is None and func not in MINUS and a.shape == b.shape:
-            return a.like(primal, replace(a.lazy.made, rest=b.now()))
         return a.like(primal, func(a.tangent, b.tangent), axis)
     own = a if isinstance(a, Dual) else b
     tangent = own.tangent
@@ -234,13 +179,19 @@ def _over_features(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
 
 
 def _plainly(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The same to tangents as to primals: another sign, type or memory layout."""
+    """The same to tangents as to primals: another sign or type."""
     x = args[0]
     if not isinstance(x, Dual):
         return by_forward_mode(func, args, kwargs)
     rest = [bare(value) for value in args[1:]]
     primal = func(x.primal, *rest, **kwargs)
     return x.like(primal, func(x.tangent, *rest, **kwargs), x.axis) if primal.is_floating_point() else primal
+
+
+def _contiguous(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Another memory layout is for the primals: that of tangents is our own business."""
+    x: Dual = args[0]
+    return x.like(func(x.primal, *args[1:], **kwargs), x.lazy, x.axis)
 
 
 def _shape(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -262,75 +213,6 @@ def _transpose(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
         return by_forward_mode(func, args, kwargs)
     axis = {first: second, second: first}.get(x.axis, x.axis)
     return x.like(x.primal.transpose(first, second), x.tangent.transpose(first + 1, second + 1), axis)
-
-
-@dataclass(frozen=True)
-class Norm:
-    """A layer normalisation: its input, that one's mean and one over its deviation, and the weight of the result."""
-
-    primal: Tensor
-    mean: Tensor
-    rstd: Tensor
-    weight: Tensor | None
-
-
-@dataclass(frozen=True)
-class Ending:
-    """Tangents at the end of a layer, not yet made: a projection, a residual, a normalisation, weights of the tokens.
-
-    In the last layer nothing but their weighted sum over the tokens is wanted. All of these are linear in the tangents:
-    the sum can be taken before the projection, which is then of one row instead of one for every token.
-    """
-
-    inner: Dual
-    matrix: Tensor
-    rest: Dual | None = None
-    norm: Norm | None = None
-    scale: Tensor | None = None
-    sum: weakref.ref[Lazy] | None = None
-    """What was normalised: gone, unless somebody else wants it too."""
-
-    def __call__(self) -> Tensor:
-        """The tangents themselves, (n, groups, tokens, width)."""
-        known = None if self.sum is None else self.sum()
-        tangent = project(self.inner.tangent, self.matrix) if known is None else known()
-        rest = self.rest.tangent if self.rest is not None and known is None else None
-        if self.norm is not None:
-            norm = self.norm
-            tangent = _normalised(self.inner.like(norm.primal, tangent), norm.mean, norm.rstd, norm.weight, rest)
-        elif rest is not None:
-            tangent = tangent + rest
-        return tangent if self.scale is None else tangent * self.scale[:, None]
-
-    def pooled(self) -> Tensor:
-        """Their sum over the tokens, (n, groups, width)."""
-        assert self.rest is not None and self.norm is not None and self.scale is not None  # noqa: PT018
-        norm, rest = self.norm, self.rest.tangent
-        width = self.matrix.shape[0]
-        hat = (norm.primal - norm.mean) * norm.rstd
-        share = (self.scale * norm.rstd)[..., 0]
-        # What a normalisation takes away: the mean, and what lies along its output; both seen through the projection.
-        along = torch.stack([torch.ones_like(hat), hat], 2) / width  # (n, tokens, 2, width)
-        ones = self.matrix.sum(0).expand(*hat.shape[:2], -1)
-        through = torch.stack([ones, hat @ self.matrix], 2) / width  # as `along`, of the projection's input
-        (inside, taken), (beside, more) = _pooled(self.inner.lazy, share, through), _pooled(Lazy(rest), share, along)
-        taken = (taken + more) * share[:, None, :, None]
-        total = project(inside, self.matrix) + beside
-        total = total - taken[..., 0].sum(-1, keepdim=True) - torch.einsum("nts,nsd->ntd", taken[..., 1], hat)
-        return total if norm.weight is None else total * norm.weight
-
-
-def _pooled(lazy: Lazy, share: Tensor, along: Tensor) -> tuple[Tensor, Tensor]:
-    """The tokens' weighted sum of tangents, and their products with two vectors for every token; see `kernels.pool`."""
-    # Token by token both are products of what lies side by side.
-    moved = lazy.made.by_tokens() if isinstance(lazy.made, Scaled) and not share.is_cuda else None
-    if moved is not None:
-        total = share[:, None] @ moved.flatten(2)
-        return total.view(len(moved), *moved.shape[2:]), (moved @ along.mT).transpose(1, 2)
-    tangent = lazy()
-    if kernels.pools(tangent):
-        return kernels.pool(tangent, share, along)
-    return (share[:, None, None] @ tangent)[:, :, 0], torch.einsum("nsqk,ntsk->ntsq", along, tangent)
 
 
 def _pick(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -414,7 +296,8 @@ for functions, rule in (
     ((torch.mul, Tensor.mul, Tensor.__mul__, Tensor.__rmul__), _product),
     ((torch.div, Tensor.div, Tensor.__truediv__), _quotient),
     ((torch.mean, Tensor.mean, torch.sum, Tensor.sum), _over_features),
-    ((Tensor.to, Tensor.float, Tensor.double, Tensor.contiguous, Tensor.type_as), _plainly),
+    ((Tensor.to, Tensor.float, Tensor.double, Tensor.type_as), _plainly),
+    ((Tensor.contiguous,), _contiguous),
     ((torch.neg, Tensor.neg, Tensor.__neg__), _plainly),
     ((Tensor.view, Tensor.reshape, torch.reshape), _shape),
     ((Tensor.transpose, torch.transpose), _transpose),
