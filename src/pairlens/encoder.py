@@ -23,7 +23,7 @@ from pairlens.gating import Gates, Positions, gated, pooling_weights
 from pairlens.graphs import Graphs
 from pairlens.model import PROBE, Model
 from pairlens.paths import BUDGET
-from pairlens.quadrature import Table
+from pairlens.planning import Habit
 from pairlens.reading import Text, batch
 from pairlens.reference import reference_ids, reference_key
 from pairlens.routes import Route
@@ -67,8 +67,8 @@ class Encoder(Model):
         matmul: how exactly tangents are multiplied, see `dual.precision`.
 
     Attributes:
-        habits: the rules that methods have found to do for most texts. Forks share them. They are kept when weights
-            change: a habit that no longer fits costs time, never the tolerance.
+        habits: what methods have found most texts to need. Forks share them. They are kept when weights change: a habit
+            that no longer fits costs time, never the tolerance.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Encoder(Model):
         super().__init__(model, device=device, dtype=dtype)
         self.matmul = matmul
         self._graphs, self._memory = Graphs(self.device), Memory()
-        self.habits: dict[Hashable, Table | None] = {}
+        self.habits: dict[Hashable, Habit | None] = {}
         self._streams: list[torch.cuda.Stream] = []
 
     def fork(self) -> Encoder:

@@ -73,9 +73,15 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
     return finish(integrating(problems, rule, look(problems, rule).arrays()))
 
 
-def look(problems: Problems, rule: Rule) -> Answers:
-    """Ask for e where the rule wants to know it before it begins; the problems' groups do not matter yet."""
-    points = first_points(rule, AHEAD if problems.waits(AHEAD) else SAMPLES[0])
+def look(problems: Problems, rule: Rule, sampling: int | None = None) -> Answers:
+    """Ask for e where the rule wants to know it before it begins; the problems' groups do not matter yet.
+
+    Args:
+        problems: the problems.
+        rule: the rule.
+        sampling: what it has the `planning.habit` of beginning with.
+    """
+    points = first_points(rule, sampling or (AHEAD if problems.waits(AHEAD) else SAMPLES[0]))
     with progress.share(0, LOOK):
         return values(problems, [(i, points) for i in range(len(problems.x))])
 
@@ -89,7 +95,7 @@ def integrating(
         problems: the problems.
         rule: the rule.
         seen: for every problem e where `look` asked for it; with `first` at the ends of the path alone, (2, dim).
-        first: the rule's habit with problems like these, see `planning.habit`.
+        first: the rule's habit with problems like these, where that is a table; see `planning.habit`.
     """
     reached = LOOK
     if first is not None:

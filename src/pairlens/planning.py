@@ -13,7 +13,8 @@ itself is dear (one tangent per unit), so the values of e are used to place the 
    bisected until the sum is right. The error of a panel is known, not estimated: e(end) - e(start) is its integral.
 
 Where typical paths agree on a short rule, even that look is dearer than a node too many: `habit` finds such a rule
-once, and a path takes it first. Its gap is measured like any other's.
+once, and a path takes it first. Its gap is measured like any other's. Where they need a long one, it says which sampling
+is worth beginning with.
 
 `plan` is a conversation, so that whoever drives it can hold many at once and answer them in batches.
 """
@@ -46,8 +47,9 @@ Plan = Generator[Ask | Table, Array, None]
 """Asks for (points, dim) arrays; a table is a proposal, answered by the relative gap that it reached, as (1,)."""
 
 
-SAMPLES = (10, 20, 40, 80, 160)
-"""Nested Chebyshev samplings, each tried only where the one before it did not settle the matter."""
+SAMPLES, LONG = (10, 20, 40, 80, 160), (28, 56, 112)
+"""Nested Chebyshev samplings, each tried only where the one before it did not settle the matter; the second kind where
+it is known that the first two of the other do not."""
 SAFETY = 4.5
 """An n-point rule is wrong by less than this times 2n times the coefficient beyond 2n (measured: 1.8 to 3.2 times)."""
 REACH = 0.75
@@ -80,14 +82,18 @@ def first_points(rule: Rule, count: int = SAMPLES[0]) -> Array:
 
     Args:
         rule: the rule.
-        count: the sampling to begin with, of `SAMPLES`: a larger one where waiting costs more than values do. What is
-            proposed is the same.
+        count: the sampling to begin with: the second of `SAMPLES` where waiting costs more than values do, after which
+            the same is proposed; or as the `habit` says.
     """
     return SAMPLED(_chebyshev(count))[0] if isinstance(rule, Adaptive) else np.array([0.0, 1.0])
 
 
-def habit(rule: Rule, noise: float, typical: Iterable[Array]) -> Table | None:
-    """A rule that will do for most paths, short enough to be tried without looking; None where there is none.
+Habit = Table | int
+"""A rule that will do for most paths, short enough to be tried without looking; or the sampling to begin with."""
+
+
+def habit(rule: Rule, noise: float, typical: Iterable[Array]) -> Habit | None:
+    """What most paths need; None where nothing is known.
 
     Args:
         rule: the rule asked for; only an adaptive one has habits.
@@ -103,16 +109,17 @@ def habit(rule: Rule, noise: float, typical: Iterable[Array]) -> Table | None:
         total, floor = _scale(seen, noise)
         if not total > 0:
             return None
-        good = _outlook(_coefficients(seen, charts) / total, rule.tol, floor).good
+        coefficients = _coefficients(seen, charts) / total
+        good = _outlook(coefficients, rule.tol, floor).good
         orders.append(np.where(good.any(1), good.argmax(1) + 1, np.inf))
-        if orders[-1].min() > HABIT + 1:
-            return None  # one that is much harder is enough: there are more like it
+        if orders[-1].min() > HABIT + 1:  # one that is much harder is enough: there are more like it
+            return SAMPLES[1] if _shortest(coefficients, rule.tol, floor) else LONG[0]
     if len(orders) < 2:
         return None
     # All but the hardest of them.
     needed = np.sort(orders, axis=0)[-2]
     best = int(needed.argmin())
-    return mapped_gauss(int(needed[best]), charts[best]) if needed[best] <= min(HABIT, rule.max_nodes) else None
+    return mapped_gauss(int(needed[best]), charts[best]) if needed[best] <= min(HABIT, rule.max_nodes) else SAMPLES[1]
 
 
 def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, first: Table | None = None) -> Plan:
@@ -123,7 +130,7 @@ def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, first: Table
         noise: relative rounding error of e; differences below it mean nothing.
         seen: e at the `first_points`, (points, dim); with a habit at both ends alone.
         limit: relative rounding error of e's derivatives: a planned rule's gap below it is not the rule's.
-        first: the `habit`, to be tried first.
+        first: the `habit`'s rule, to be tried first.
     """
     if not isinstance(rule, Adaptive):
         yield rule.table()
@@ -161,7 +168,7 @@ def _scale(seen: Array, noise: float) -> tuple[float, float]:
 def _smooth_rule(rule: Adaptive, noise: float, seen: Array) -> Generator[Ask, Array, tuple[SinhMap, int] | None]:
     """The map for this path and the order of the Gauss rule it needs, or None where e is not smooth enough."""
     total, floor = _scale(seen, noise)
-    sampled, counts = SAMPLED, list(SAMPLES)
+    sampled, counts = SAMPLED, list(SAMPLES if len(seen) - 1 in SAMPLES else LONG)
     while counts:
         count = counts.pop(0)
         if count >= len(seen):
@@ -174,7 +181,7 @@ def _smooth_rule(rule: Adaptive, noise: float, seen: Array) -> Generator[Ask, Ar
         found = _shortest(coefficients, rule.tol, floor)
         if found is not None:
             return charts[found[0]], found[1]
-        if sampled == SAMPLED and count == SAMPLES[1] and coefficients[0, -2] > LOST:
+        if sampled == SAMPLED and count in (SAMPLES[1], LONG[0]) and coefficients[0, -2] > LOST:
             sampled, seen, counts = charts[-1], seen[[0, -1]], list(SAMPLES)
     return None
 

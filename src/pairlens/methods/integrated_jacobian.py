@@ -19,7 +19,7 @@ from pairlens.errors import InputError, ModelError, NotConverged, NumericalError
 from pairlens.integrate import Integral, integrating, look, measured, spread
 from pairlens.methods.static import decompose_static
 from pairlens.paths import Problems, at_once, rounding, values
-from pairlens.planning import SAMPLES, first_points, habit
+from pairlens.planning import SAMPLES, Habit, first_points, habit
 from pairlens.quadrature import Adaptive, Rule, Table
 from pairlens.reading import Text
 from pairlens.reference import REFERENCES, reference_token
@@ -99,7 +99,7 @@ class IntegratedJacobian:
         with encoder.running():
             first = self._habit(encoder, role, space, rule)
         found: dict[int, Decomposed] = {}
-        if first is not None and isinstance(rule, Adaptive) and batch.is_launched(encoder, first):
+        if isinstance(first, Table) and isinstance(rule, Adaptive) and batch.is_launched(encoder, first):
             try:
                 solved = yield from self._at_once(encoder, batch, first)
             except torch.OutOfMemoryError:
@@ -131,12 +131,13 @@ class IntegratedJacobian:
             _, plain, output, starts, found = encoder.arrived(heads)
         return list(zip(measured(found, starts, plain, batch.counts, len(table)), output, strict=True))
 
-    def _planned(self, encoder: Encoder, batch: _Batch, rule: Rule, first: Table | None) -> Steps[list[Decomposed]]:
-        """Each with as many nodes as it needs; `first` is tried first."""
+    def _planned(self, encoder: Encoder, batch: _Batch, rule: Rule, habit: Habit | None) -> Steps[list[Decomposed]]:
+        """Each with as many nodes as it needs; out of habit a table is tried first."""
+        first, sampling = (habit, None) if isinstance(habit, Table) else (None, habit)
         with encoder.running():
             heads = self._heads(encoder, batch.texts, batch.space)
             problems = self._problems(encoder, heads)
-            looked = look(problems, rule) if first is None else None
+            looked = look(problems, rule, sampling) if first is None else None
             yield
             moved, plain, output, starts = encoder.arrived(heads)
             seen = [*np.stack([starts, plain], axis=1)] if looked is None else looked.arrays()
@@ -170,11 +171,11 @@ class IntegratedJacobian:
         own = replace(integral, values=integral.values[:width], error=integral.error[:width])
         return own, output[0]
 
-    def _habit(self, encoder: Encoder, role: str | None, space: str, rule: Rule) -> Table | None:
-        """The rule that most texts need at this layer, found on a few; None where that is not worth while.
+    def _habit(self, encoder: Encoder, role: str | None, space: str, rule: Rule) -> Habit | None:
+        """What most texts need at this layer, found on a few; None where that is not worth while.
 
-        With a habit the ends of a path are not looked at: the model's own forward passes are taken for them. So it is
-        seen here that these are the same.
+        With a habitual table the ends of a path are not looked at: the model's own forward passes are taken for them.
+        So it is seen here that these are the same.
         """
         if not isinstance(rule, Adaptive) or not encoder.has_starts(self.reference):
             return None
