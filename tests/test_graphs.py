@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import zoo
-from pairlens import Adaptive, Contributions, GaussLegendre, Lens, graphs
+from pairlens import Adaptive, Contributions, GaussLegendre, Lens, architectures, graphs
 from pairlens.encoder import Encoder
 from pairlens.methods import integrated_jacobian
 from pairlens.quadrature import gauss
@@ -184,3 +184,20 @@ def test_sizes_are_few_and_large_enough(count, size):
     assert graphs.padded(count) == size
     assert graphs.padded(count, 32) == max(32, size)
     assert len({graphs.padded(i) for i in range(1, 1025)}) < 40
+
+
+def test_masks_that_models_make_for_captures_alone_are_left_out(monkeypatch):
+    seen = []
+
+    class Layer(torch.nn.Module):
+        def forward(self, hidden, mask, *, other=None):
+            seen.append((mask, other))
+            return hidden
+
+    tap, states = architectures.Tap(), torch.zeros(1, 2, 3)
+    layer = architectures.Tapped(Layer(), tap)
+    tap.record(lambda: (layer(states, None, other=states), layer(states, states)))
+    monkeypatch.setattr(architectures, "capturing", lambda device: True)
+    tap.record(lambda: (layer(states, states, other=states), layer(states, states)))
+    assert seen[0] == seen[2] == (None, states)
+    assert seen[1] == seen[3] == (states, None)

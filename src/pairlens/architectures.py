@@ -108,6 +108,7 @@ class Tap:
         self._handing: Sequence[Any] = ()
         self._states: Tensor | None = None
         self._enter = 0
+        self._absent: dict[int, set[Any]] = {}
 
     def record(self, run: Callable[[], Any]) -> tuple[Any, list[Tensor]]:
         """Run the model once; also the hidden states that entered each layer, in order."""
@@ -138,11 +139,23 @@ class Tap:
                 return _with_states(self._handing[call], self._states)
             if call == self._enter:
                 hidden = self._states
-        output = layer(hidden, *args, **kwargs)
+        # transformers makes masks of ones while a graph is captured, with which attention takes eight kernels for one:
+        # what was None before, when the same was run without, is None again.
+        given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+        if not capturing(hidden.device):
+            self._absent[call] = {place for place, value in given.items() if value is None}
+        else:
+            given |= dict.fromkeys(self._absent.get(call, ()))
+        output = layer(hidden, *(given.pop(place) for place in range(len(args))), **given)
         if self._inputs is not None:
             self._inputs.append(hidden)
             self.handed.append(_first_row(output))
         return output
+
+
+def capturing(device: torch.device) -> bool:
+    """Whether what runs now is being captured for a graph."""
+    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
 
 
 def _first_row(output: Any) -> Any:

@@ -16,7 +16,7 @@ from torch.func import jvp
 
 from pairlens import dual, progress
 from pairlens.adjusted.memory import Memory
-from pairlens.architectures import differentiable
+from pairlens.architectures import capturing, differentiable
 from pairlens.errors import ModelError
 from pairlens.games import Games, TokenGames
 from pairlens.gating import Gates, Positions, gated, pooling_weights
@@ -408,7 +408,7 @@ class Encoder(Model):
 
     def _uncovered(self, route: Route, features: dict[str, Any]) -> dict[str, Any]:
         """Run the transformer; while a graph is captured without the mask, all ones, which models stop to look at."""
-        if not (self.device.type == "cuda" and torch.cuda.is_current_stream_capturing()):
+        if not capturing(self.device):
             return route.run(dict(features), 0, 1)
         bare = {name: value for name, value in features.items() if name != "attention_mask"}
         return {**route.run(bare, 0, 1), "attention_mask": features["attention_mask"]}

@@ -79,9 +79,12 @@ def look(problems: Problems, rule: Rule, sampling: int | None = None) -> Answers
     Args:
         problems: the problems.
         rule: the rule.
-        sampling: what it has the `planning.habit` of beginning with.
+        sampling: what it begins with out of `planning.habit`; then both ends are known.
     """
-    points = first_points(rule, sampling or (AHEAD if problems.waits(AHEAD) else SAMPLES[0]))
+    if sampling is None:
+        points = first_points(rule, AHEAD if problems.waits(AHEAD) else SAMPLES[0])
+    else:
+        points = first_points(rule, sampling)[1:-1]
     with progress.share(0, LOOK):
         return values(problems, [(i, points) for i in range(len(problems.x))])
 

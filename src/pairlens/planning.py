@@ -13,8 +13,8 @@ itself is dear (one tangent per unit), so the values of e are used to place the 
    bisected until the sum is right. The error of a panel is known, not estimated: e(end) - e(start) is its integral.
 
 Where typical paths agree on a short rule, even that look is dearer than a node too many: `habit` finds such a rule
-once, and a path takes it first. Its gap is measured like any other's. Where they need a long one, it says which sampling
-is worth beginning with.
+once, and a path takes it first. Its gap is measured like any other's. Where they need a longer one, it says which
+sampling is worth beginning with.
 
 `plan` is a conversation, so that whoever drives it can hold many at once and answer them in batches.
 """
@@ -47,9 +47,8 @@ Plan = Generator[Ask | Table, Array, None]
 """Asks for (points, dim) arrays; a table is a proposal, answered by the relative gap that it reached, as (1,)."""
 
 
-SAMPLES, LONG = (10, 20, 40, 80, 160), (28, 56, 112)
-"""Nested Chebyshev samplings, each tried only where the one before it did not settle the matter; the second kind where
-it is known that the first two of the other do not."""
+SAMPLES = (10, 20, 40, 80, 160)
+"""Nested Chebyshev samplings, each tried only where the one before it did not settle the matter."""
 SAFETY = 4.5
 """An n-point rule is wrong by less than this times 2n times the coefficient beyond 2n (measured: 1.8 to 3.2 times)."""
 REACH = 0.75
@@ -69,6 +68,8 @@ TRUST = 0.7
 """Where the samples may hide what matters, another map's rule is at least so many times as long as their own map's."""
 LOST = 0.004
 """Where the second sampling's last coefficient is larger, e moves elsewhere than these maps expect."""
+STUCK = 0.8
+"""Where derivatives are inexact, a longer rule that leaves so much of the gap shows that it is theirs, not the rule's."""
 HABIT = 8
 """The longest rule that is taken out of habit. A longer one that fails is dearer than the looks it saves (measured)."""
 MAX_ORDER = 96
@@ -82,8 +83,8 @@ def first_points(rule: Rule, count: int = SAMPLES[0]) -> Array:
 
     Args:
         rule: the rule.
-        count: the sampling to begin with: the second of `SAMPLES` where waiting costs more than values do, after which
-            the same is proposed; or as the `habit` says.
+        count: the sampling to begin with, of `SAMPLES`: a larger one where waiting costs more than values do, or out of
+            `habit`. What is proposed is the same.
     """
     return SAMPLED(_chebyshev(count))[0] if isinstance(rule, Adaptive) else np.array([0.0, 1.0])
 
@@ -109,11 +110,10 @@ def habit(rule: Rule, noise: float, typical: Iterable[Array]) -> Habit | None:
         total, floor = _scale(seen, noise)
         if not total > 0:
             return None
-        coefficients = _coefficients(seen, charts) / total
-        good = _outlook(coefficients, rule.tol, floor).good
+        good = _outlook(_coefficients(seen, charts) / total, rule.tol, floor).good
         orders.append(np.where(good.any(1), good.argmax(1) + 1, np.inf))
-        if orders[-1].min() > HABIT + 1:  # one that is much harder is enough: there are more like it
-            return SAMPLES[1] if _shortest(coefficients, rule.tol, floor) else LONG[0]
+        if orders[-1].min() > HABIT + 1:
+            return SAMPLES[1]  # one that is much harder is enough: there are more like it
     if len(orders) < 2:
         return None
     # All but the hardest of them.
@@ -129,7 +129,7 @@ def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, first: Table
         rule: a fixed rule proposes itself, once.
         noise: relative rounding error of e; differences below it mean nothing.
         seen: e at the `first_points`, (points, dim); with a habit at both ends alone.
-        limit: relative rounding error of e's derivatives: a planned rule's gap below it is not the rule's.
+        limit: relative rounding error of e's derivatives: a gap below it may not be the rule's, see `STUCK`.
         first: the `habit`'s rule, to be tried first.
     """
     if not isinstance(rule, Adaptive):
@@ -142,11 +142,12 @@ def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, first: Table
         seen = yield Ask(first_points(rule))
     found = yield from _smooth_rule(rule, noise, seen)
     if found is not None:
-        chart, order = found
+        (chart, order), before = found, math.inf
         while order <= min(MAX_ORDER, rule.max_nodes):
             gap = yield mapped_gauss(order, chart)
-            if gap[0] <= max(rule.tol, limit):
+            if gap[0] <= rule.tol or STUCK * before < gap[0] <= limit:
                 return
+            before = float(gap[0])
             # Twice as many nodes square the error; a rule that was nearly right needs few more.
             missing = math.log(float(gap[0]) / rule.tol) / math.log(1 / float(gap[0])) if gap[0] < 1 else 1.0
             order = order + max(2, math.ceil(1.5 * missing * order))
@@ -168,7 +169,7 @@ def _scale(seen: Array, noise: float) -> tuple[float, float]:
 def _smooth_rule(rule: Adaptive, noise: float, seen: Array) -> Generator[Ask, Array, tuple[SinhMap, int] | None]:
     """The map for this path and the order of the Gauss rule it needs, or None where e is not smooth enough."""
     total, floor = _scale(seen, noise)
-    sampled, counts = SAMPLED, list(SAMPLES if len(seen) - 1 in SAMPLES else LONG)
+    sampled, counts = SAMPLED, list(SAMPLES)
     while counts:
         count = counts.pop(0)
         if count >= len(seen):
@@ -181,7 +182,7 @@ def _smooth_rule(rule: Adaptive, noise: float, seen: Array) -> Generator[Ask, Ar
         found = _shortest(coefficients, rule.tol, floor)
         if found is not None:
             return charts[found[0]], found[1]
-        if sampled == SAMPLED and count in (SAMPLES[1], LONG[0]) and coefficients[0, -2] > LOST:
+        if sampled == SAMPLED and count == SAMPLES[1] and coefficients[0, -2] > LOST:
             sampled, seen, counts = charts[-1], seen[[0, -1]], list(SAMPLES)
     return None
 

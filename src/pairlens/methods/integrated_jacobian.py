@@ -133,14 +133,16 @@ class IntegratedJacobian:
 
     def _planned(self, encoder: Encoder, batch: _Batch, rule: Rule, habit: Habit | None) -> Steps[list[Decomposed]]:
         """Each with as many nodes as it needs; out of habit a table is tried first."""
-        first, sampling = (habit, None) if isinstance(habit, Table) else (None, habit)
         with encoder.running():
             heads = self._heads(encoder, batch.texts, batch.space)
             problems = self._problems(encoder, heads)
-            looked = look(problems, rule, sampling) if first is None else None
+            looked = None if isinstance(habit, Table) else look(problems, rule, habit)
             yield
             moved, plain, output, starts = encoder.arrived(heads)
-            seen = [*np.stack([starts, plain], axis=1)] if looked is None else looked.arrays()
+            seen = [] if looked is None else looked.arrays()
+            if habit is not None:  # the ends are the model's own
+                between = seen or [plain[:0]] * len(plain)
+                seen = [np.vstack(parts) for parts in zip(starts, between, plain, strict=True)]
             # Tokens that are the same in the reference (special ones at layer 0) contribute nothing: no tangent there.
             active = [sorted(set(itertools.compress(*row))) for row in zip(batch.labels, moved, strict=True)]
             compact = np.array([_renumbered(row, own) for row, own in zip(batch.labels, active, strict=True)])
@@ -149,7 +151,7 @@ class IntegratedJacobian:
             if encoder.takes_duals(batch.role):
                 marks = grouped(compact, max(groups), heads.x.dtype, heads.x.device)
                 problems = replace(problems, marks=marks)
-            integrals = yield from self._integrate(encoder, heads, problems, rule, seen, plain, first)
+            integrals = yield from self._integrate(encoder, heads, problems, rule, seen, plain, habit)
         rows = [spread(*parts) for parts in zip(integrals, active, batch.counts, strict=True)]
         return list(zip(rows, output, strict=True))
 
@@ -174,8 +176,8 @@ class IntegratedJacobian:
     def _habit(self, encoder: Encoder, role: str | None, space: str, rule: Rule) -> Habit | None:
         """What most texts need at this layer, found on a few; None where that is not worth while.
 
-        With a habitual table the ends of a path are not looked at: the model's own forward passes are taken for them.
-        So it is seen here that these are the same.
+        With a habit the ends of a path are not looked at: the model's own forward passes are taken for them. So it is
+        seen here that these are the same.
         """
         if not isinstance(rule, Adaptive) or not encoder.has_starts(self.reference):
             return None
@@ -229,12 +231,13 @@ class IntegratedJacobian:
         rule: Rule,
         seen: Sequence[Array],
         embeddings: Array,
-        first: Table | None = None,
+        habit: Habit | None = None,
     ) -> Steps[list[Integral]]:
         """Solve the problems, and see that they are about the model's own embeddings, (texts, dim).
 
-        With a habit, `first`, they were told so, and it was seen before; see `_habit`.
+        With a habit they were told so, and it was seen before; see `_habit`.
         """
+        first = habit if isinstance(habit, Table) else None
         try:
             integrals = yield from integrating(problems, rule, seen, first)
         except NotConverged as error:
@@ -245,7 +248,7 @@ class IntegratedJacobian:
             integrals = [
                 replace(i, reference=np.zeros_like(i.reference), embedding=i.embedding - i.reference) for i in integrals
             ]
-        if first is None:
+        if habit is None:
             _check(heads, [integral.embedding for integral in integrals], embeddings)
         return integrals
 
