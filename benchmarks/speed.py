@@ -192,7 +192,7 @@ def alternatives(lens: Lens) -> None:
         start = time.perf_counter()
         for target in range(2):
             captum.attribute(heads.x, heads.r, target=target, n_steps=32)  # Gauss-Legendre, Captum's own default rule
-        total += (time.perf_counter() - start) / 2 * encoder.arrived(heads)[1].shape[1]
+        total += (time.perf_counter() - start) / 2 * encoder.arrived(heads.pending)[1].shape[1]
     note("speed", "captum, layer 0", {"captum": total, "pairlens": ours, "ratio": total / ours, "steps": 32})
     truth = lens.explain(A, B, method=Shapley(passes=4000)).matrix
     inside = np.ix_(

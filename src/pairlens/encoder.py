@@ -6,7 +6,6 @@ import contextlib
 import functools
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from pairlens.errors import ModelError
 from pairlens.games import Games, TokenGames
 from pairlens.gating import Gates, Positions, gated, pooling_weights
 from pairlens.graphs import Graphs
+from pairlens.heads import Heads, Start
 from pairlens.model import PROBE, Model
 from pairlens.paths import BUDGET
 from pairlens.planning import Habit
@@ -35,26 +35,6 @@ PASSES = 4096
 """Tokens that plain forward passes take at a time: large enough for the matrix products, small enough for memory."""
 STEP = 2e10
 """Operations that a step takes where somebody watches: a fraction of a second on one core."""
-
-
-@dataclass(frozen=True)
-class Heads:
-    """Texts of one length as they enter layer ℓ.
-
-    `x` and `r`: hidden states of the texts and of their references, (texts, tokens, width); empty where all that was
-    wanted of them is computed with them. `features`: the model's inputs on the host, one row a text; `handed`: what its
-    layers hand on besides states. `pending`: which tokens move at all, the model's plain forward passes and what was
-    wanted then, on their way to the host; see `Encoder.arrived`.
-    """
-
-    texts: tuple[Text, ...]
-    layer: int
-    space: str
-    x: States
-    r: States
-    features: dict[str, Any]
-    handed: Sequence[Any]
-    pending: Pending
 
 
 class Encoder(Model):
@@ -103,7 +83,7 @@ class Encoder(Model):
 
     # Head.
 
-    def heads(self, texts: Sequence[Text], layer: int, reference: str, space: str, then: Then | None = None) -> Heads:
+    def heads(self, texts: Sequence[Text], layer: int, reference: str, space: str) -> Heads:
         """Texts of one length and role, up to layer ℓ: each layer runs once per text, and once per reference.
 
         Args:
@@ -111,35 +91,42 @@ class Encoder(Model):
             layer: the layer.
             reference: where the paths start, "padding", "mask" or "zero".
             space: the embedding wanted.
-            then: what else to compute; only where the work is `launched`.
         """
-        route = self.route(texts[0].role)
-        if layer > 0 and route.pools_layers:
-            raise ModelError("the model pools the states of all its layers, so only layer 0 determines its embedding.")
-        count = len(texts)
-        ids = [reference_ids(text, reference, route.reader) for text in texts]
-        keys = [reference_key(text, own, layer) for text, own in zip(texts, ids, strict=True)]
         with self._lock, _plainly():
-            known = self._remembered(route, dict(zip(keys, zip(texts, ids, strict=True), strict=True)), layer, space)
-            # References that are not known yet run with the texts, in one batch; those that are, come behind it.
-            fresh = {key: row for row, key in enumerate(keys) if key not in known}
-            rows = {key: row for row, key in enumerate([*fresh, *known], count)}
-            # A text that is its own reference goes nowhere, not even by a rounding error.
-            same = [torch.equal(own[None], text.features["input_ids"]) for own, text in zip(ids, texts, strict=True)]
-            places = torch.tensor([row if same[row] else rows[key] for row, key in enumerate(keys)])
-            features = batch([*texts, *(texts[row].replaced(ids[row]) for row in fresh.values())])
-            kept = torch.tensor([text.kept for text in texts]) if reference == "zero" else None
-            x, r, pending = self._run_head(route, features, layer, space, places, [*known.values()], kept, then)
-        own = {name: value[:count] if isinstance(value, Tensor) else value for name, value in features.items()}
-        return Heads(tuple(texts), layer, space, x, r, own, route.tap.handed if route.tap else (), pending)
+            start = self._start(texts, layer, reference, space)
 
-    def arrived(self, heads: Heads) -> list[Array]:
+            def run(*given: Tensor) -> tuple[Tensor, ...]:
+                x, r, _, ends = self._run_head(start, given)
+                return torch.stack([x, r]), *ends
+
+            if self._capturable(start.route) and self._graphs.take(start.features["input_ids"].numel()):
+                ((x, r),), pending = self._graphs.run(("head", start.name), run, start.inputs, wanted=4)
+            else:
+                (x, r), *ends = run(*[own.to(self.device) for own in start.inputs])
+                pending = Pending(*ends)
+        tap = start.route.tap
+        return Heads(tuple(texts), layer, space, x, r, start.own, tap.handed if tap else (), pending)
+
+    def launch(self, texts: Sequence[Text], layer: int, reference: str, space: str, then: Then) -> Pending:
+        """As `heads` with what is wanted then, where that is `launched`: nothing stays on the device; see `arrived`."""
+        with self._lock, _plainly():
+            start = self._start(texts, layer, reference, space)
+
+            def run(*given: Tensor) -> tuple[Tensor, ...]:
+                x, r, own, ends = self._run_head(start, given[: len(start.inputs)])
+                tail = self._tail(start.route, layer, space, own, start.route.tap.handed if start.route.tap else ())
+                return *ends, then.work(tail, x, r, given[len(start.inputs) :])
+
+            inputs = [*start.inputs, *then.inputs]
+            return self._graphs.run(("head and tail", start.name, then.name), run, inputs, wanted=5)[1]
+
+    def arrived(self, pending: Pending) -> list[Array]:
         """Which tokens move, (texts, tokens), the texts' embeddings in the space and as put out, (texts, dim).
 
         Behind them the embeddings of their references in the space, as far as the model has them (`has_starts`), else
         zeros; and what was to be computed then, if anything was.
         """
-        found = heads.pending.arrays()
+        found = pending.arrays()
         if not (np.isfinite(found[1]).all() and np.isfinite(found[2]).all()):
             raise self.not_finite()
         return found
@@ -152,71 +139,53 @@ class Encoder(Model):
         """Whether work on so many tokens, those of all tangents counted, is one captured launch."""
         return self._capturable(self.route(role)) and self._graphs.take(tokens)
 
+    def _start(self, texts: Sequence[Text], layer: int, reference: str, space: str) -> Start:
+        """What texts and their references need to run together."""
+        route = self.route(texts[0].role)
+        if layer > 0 and route.pools_layers:
+            raise ModelError("the model pools the states of all its layers, so only layer 0 determines its embedding.")
+        ids = [reference_ids(text, reference, route.reader) for text in texts]
+        keys = [reference_key(text, own, layer) for text, own in zip(texts, ids, strict=True)]
+        known = self._remembered(route, dict(zip(keys, zip(texts, ids, strict=True), strict=True)), layer, space)
+        # References that are not known yet run with the texts, in one batch; those that are, come behind it.
+        fresh = {key: row for row, key in enumerate(keys) if key not in known}
+        rows = {key: row for row, key in enumerate([*fresh, *known], len(texts))}
+        # A text that is its own reference goes nowhere, not even by a rounding error.
+        same = [torch.equal(own[None], text.features["input_ids"]) for own, text in zip(ids, texts, strict=True)]
+        places = torch.tensor([row if same[row] else rows[key] for row, key in enumerate(keys)])
+        features = batch([*texts, *(texts[row].replaced(ids[row]) for row in fresh.values())])
+        kept = torch.tensor([text.kept for text in texts]) if reference == "zero" else None
+        return Start(route, layer, space, features, places, [*known.values()], kept, self.truncate_dim)
+
     def _run_head(
-        self,
-        route: Route,
-        features: dict[str, Any],
-        layer: int,
-        space: str,
-        places: Tensor,
-        known: list[tuple[Tensor, Tensor]],
-        kept: Tensor | None,
-        then: Then | None,
-    ) -> tuple[States, States, Pending]:
-        """Texts' states at a layer and those of their references; see `Heads` for the rest.
+        self, start: Start, given: Sequence[Tensor]
+    ) -> tuple[States, States, dict[str, Any], tuple[Tensor, ...]]:
+        """Texts' states and those of their references, the texts' own features, and what `arrived` tells.
 
         Args:
-            route: the modules.
-            features: the model's inputs on the host: the texts', and behind them those of references.
-            layer: the layer.
-            space: the embedding wanted.
-            places: for every text, where its reference's states are: among the rows of features, or behind them.
-            known: states that need not be computed, (tokens, width) each, with their embeddings, (dim,).
-            kept: which tokens of the texts have states in their references that are not zero; None for all.
-            then: what else to compute.
+            start: what runs.
+            given: its inputs on the device.
         """
-        count = len(places)
-        tensors = {name: value for name, value in features.items() if isinstance(value, Tensor)}
-        rest = {name: value for name, value in features.items() if name not in tensors}
-
-        def run(places: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
-            own = dict(zip(tensors, given, strict=False))
-            more = given[len(tensors) :]
-            with self._passing():
-                states, ran = self._record(route, {**own, **rest}, layer)
-                x, r = states[:count], _behind(states, [own for own, _ in known])[places]
-                if kept is not None:
-                    r = torch.where(more[0][..., None], r, 0)
-                if self.adjusted:
-                    whole = self._before_ending(route, ran)
-                    shifted = whole[:count] - whole[places]
-                    embedding, output = (self._end_shifted(route, shifted, name) for name in (space, "output"))
-                    start = torch.zeros_like(embedding)
-                else:
-                    whole = self._finish(route, ran, space)
-                    embedding, start = whole[:count], _behind(whole, [own for _, own in known])[places]
-                    same = space == self.space(route.role, "output")
-                    output = embedding if same else self._finish(route, ran, "output")[:count]
-            ends = (x != r).any(-1), embedding, output, torch.zeros_like(start) if kept is not None else start
-            if then is None:
-                return torch.stack([x, r]), *ends
-            texts = {name: value[:count] for name, value in own.items()} | rest
-            tail = self._tail(route, layer, space, texts, route.tap.handed if route.tap else ())
-            return *ends, then.work(tail, x, r, more[len(more) - len(then.inputs) :])
-
-        inputs = [places, *tensors.values(), *([] if kept is None else [kept]), *(then.inputs if then else ())]
-        if not self._capturable(route) or not self._graphs.take(features["input_ids"].numel()):
-            if then is not None:
-                raise RuntimeError("what is wanted then belongs to a launch, and this is none.")
-            (x, r), *others = run(*[own.to(self.device) for own in inputs])
-            return x, r, Pending(*others)
-        name = (route.role, layer, space, self.truncate_dim, kept is None, repr(sorted(rest.items())))
-        if then is not None:
-            # Nothing stays on the device.
-            _, pending = self._graphs.run(("head and tail", name, then.name), run, inputs, wanted=5)
-            return torch.zeros(0, 0, 0), torch.zeros(0, 0, 0), pending
-        ((x, r),), pending = self._graphs.run(("head", name), run, inputs, wanted=4)
-        return x, r, pending
+        route, count = start.route, len(start.places)
+        places, features, kept = start.filled(given)
+        with self._passing():
+            states, ran = self._record(route, features, start.layer)
+            x, r = states[:count], _behind(states, [own for own, _ in start.known])[places]
+            if kept is not None:
+                r = torch.where(kept[..., None], r, 0)
+            if self.adjusted:
+                whole = self._before_ending(route, ran)
+                shifted = whole[:count] - whole[places]
+                embedding, output = (self._end_shifted(route, shifted, name) for name in (start.space, "output"))
+                begin = torch.zeros_like(embedding)
+            else:
+                whole = self._finish(route, ran, start.space)
+                embedding, begin = whole[:count], _behind(whole, [own for _, own in start.known])[places]
+                same = start.space == self.space(route.role, "output")
+                output = embedding if same else self._finish(route, ran, "output")[:count]
+        own = {name: value[:count] if isinstance(value, Tensor) else value for name, value in features.items()}
+        ends = (x != r).any(-1), embedding, output, torch.zeros_like(begin) if kept is not None else begin
+        return x, r, own, ends
 
     def _record(self, route: Route, features: dict[str, Any], layer: int) -> tuple[States, dict[str, Any]]:
         """States at a layer, (rows, tokens, width), and what the transformer puts out."""

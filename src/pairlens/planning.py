@@ -69,7 +69,7 @@ TRUST = 0.7
 LOST = 0.004
 """Where the second sampling's last coefficient is larger, e moves elsewhere than these maps expect."""
 STUCK = 0.8
-"""Where derivatives are inexact, a longer rule that leaves so much of the gap shows that it is theirs, not the rule's."""
+"""Where derivatives are inexact, a longer rule that leaves so much of the gap shows that it is theirs, not its own."""
 HABIT = 8
 """The longest rule that is taken out of habit. A longer one that fails is dearer than the looks it saves (measured)."""
 MAX_ORDER = 96

@@ -97,7 +97,7 @@ class Fade:
             groups = tuple(map(len, active))
             cost, budget = encoder.cost(x.shape[1], role), encoder.budget(x.shape[1], role)
             problems = Problems(function, x, r, torch.tensor(compact, device=x.device), groups, cost, budget)
-            _, plain, output, _ = encoder.arrived(heads)
+            _, plain, output, _ = encoder.arrived(heads.pending)
             integrals = _integrate(problems, texts, plain, rule)
             if encoder.adjusted:
                 integrals = [_from_zero(integral) for integral in integrals]

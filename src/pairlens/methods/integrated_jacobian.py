@@ -14,8 +14,9 @@ from torch import Tensor
 from pairlens import progress
 from pairlens.algebra import length
 from pairlens.dual import LIMITS, Groups, grouped
-from pairlens.encoder import Encoder, Heads
+from pairlens.encoder import Encoder
 from pairlens.errors import InputError, ModelError, NotConverged, NumericalError, choose, whole
+from pairlens.heads import Heads
 from pairlens.integrate import Integral, integrating, look, measured, spread
 from pairlens.methods.static import decompose_static
 from pairlens.paths import Problems, at_once, rounding, values
@@ -126,9 +127,11 @@ class IntegratedJacobian:
         inputs = (torch.from_numpy(given), marks.labels, marks.members, marks.valid)
         with encoder.running():
             with progress.unseen():  # it is not known yet whether this will be all
-                heads = self._heads(encoder, batch.texts, batch.space, Then((groups, encoder.matmul), inputs, work))
+                then = Then((groups, encoder.matmul), inputs, work)
+                layer = encoder.layer_index(self.layer, batch.role)
+                pending = encoder.launch(batch.texts, layer, self.reference, batch.space, then)
             yield
-            _, plain, output, starts, found = encoder.arrived(heads)
+            _, plain, output, starts, found = encoder.arrived(pending)
         return list(zip(measured(found, starts, plain, batch.counts, len(table)), output, strict=True))
 
     def _planned(self, encoder: Encoder, batch: _Batch, rule: Rule, habit: Habit | None) -> Steps[list[Decomposed]]:
@@ -138,7 +141,7 @@ class IntegratedJacobian:
             problems = self._problems(encoder, heads)
             looked = None if isinstance(habit, Table) else look(problems, rule, habit)
             yield
-            moved, plain, output, starts = encoder.arrived(heads)
+            moved, plain, output, starts = encoder.arrived(heads.pending)
             seen = [] if looked is None else looked.arrays()
             if habit is not None:  # the ends are the model's own
                 between = seen or [plain[:0]] * len(plain)
@@ -161,7 +164,7 @@ class IntegratedJacobian:
         """Contributions of the hidden dimensions of some tokens together, (width, dim), and the model's own output."""
         with encoder.running():
             heads = self._heads(encoder, [text], space)
-            _, plain, output, _ = encoder.arrived(heads)
+            _, plain, output, _ = encoder.arrived(heads.pending)
             _, count, width = heads.x.shape
             # All the rest is a group too, so that the total can be measured.
             labels = torch.full((1, count, width), width)
@@ -188,7 +191,7 @@ class IntegratedJacobian:
                 try:
                     heads = self._heads(encoder, [encoder.read(text, role)], space)
                     looked = values(self._problems(encoder, heads), [(0, points)])
-                    _, plain, _, starts = encoder.arrived(heads)
+                    _, plain, _, starts = encoder.arrived(heads.pending)
                 except (InputError, NumericalError):
                     continue  # a model that cannot read this text may read others
                 (seen,) = looked.arrays()
@@ -202,8 +205,8 @@ class IntegratedJacobian:
                 encoder.habits[key] = habit(rule, rounding(encoder.dtype), typical())
         return encoder.habits[key]
 
-    def _heads(self, encoder: Encoder, texts: Sequence[Text], space: str, then: Then | None = None) -> Heads:
-        """The texts up to this method's layer, and what is wanted then."""
+    def _heads(self, encoder: Encoder, texts: Sequence[Text], space: str) -> Heads:
+        """The texts up to this method's layer."""
         role = texts[0].role
         if encoder.adjusted and self.reference != "padding":
             raise ModelError(
@@ -212,7 +215,7 @@ class IntegratedJacobian:
             )
         layer = encoder.layer_index(self.layer, role)
         encoder.takes_duals(role)  # The first time this runs a probe, which must not come between head and tail.
-        return encoder.heads(texts, layer, self.reference, space, then)
+        return encoder.heads(texts, layer, self.reference, space)
 
     def _problems(self, encoder: Encoder, heads: Heads) -> Problems:
         """The paths of texts; which tokens belong together is still to be said."""

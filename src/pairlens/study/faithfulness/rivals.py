@@ -19,9 +19,10 @@ from torch import Tensor
 from torch.func import jvp, vmap
 
 from pairlens.architectures import differentiable
-from pairlens.encoder import Encoder, Heads
+from pairlens.encoder import Encoder
 from pairlens.errors import MissingExtra, ModelError
 from pairlens.explanation import Explanation
+from pairlens.heads import Heads
 from pairlens.lens import Lens
 from pairlens.reading import Text
 from pairlens.shapes import Array
@@ -50,7 +51,7 @@ class Side:
         encoder = transformer(lens)
         read = encoder.read(text)
         heads = encoder.heads([read], layer, "padding", encoder.space(None, space or space_for("project", measure)))
-        _, embedding, output, _ = encoder.arrived(heads)
+        _, embedding, output, _ = encoder.arrived(heads.pending)
         vector = (output if measure == "dot" else embedding)[0]
         if measure == "cosine":
             vector = vector / np.linalg.norm(vector)
@@ -78,7 +79,9 @@ class Side:
     @property
     def length(self) -> float:
         """What the tail's embedding is multiplied with to make the vector in the score."""
-        return float(np.linalg.norm(self.vector)) / float(np.linalg.norm(self.encoder.arrived(self.heads)[1][0]))
+        return float(np.linalg.norm(self.vector)) / float(
+            np.linalg.norm(self.encoder.arrived(self.heads.pending)[1][0])
+        )
 
 
 def bertscore(lens: Lens, a: str, b: str, measure: str) -> Explanation:
