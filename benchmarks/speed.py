@@ -9,9 +9,11 @@ use: Captum's integrated gradients for every embedding dimension, and sampled Sh
 from __future__ import annotations
 
 import argparse
+import csv
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -68,8 +70,8 @@ def share(lens: Lens) -> None:
             with FlopCounterMode(display=False) as counter:
                 tail.derivatives(points, direction, rows, groups)
             best, peak = 0.0, 0.0
-            for _ in range(5):  # in turn, as the machine may be doing other things
-                own = seconds(lambda t=tail, g=groups, p=points, d=direction, r=rows: t.derivatives(p, d, r, g), 1)
+            for _ in range(5):  # in turn and as often, as the machine may be doing other things
+                own = seconds(lambda t=tail, g=groups, p=points, d=direction, r=rows: t.derivatives(p, d, r, g), 4)
                 best, peak = (
                     max(best, counter.get_total_flops() / own / 1e9),
                     max(peak, rate_of_products(nodes * (tokens + 1) * tokens)),
@@ -77,35 +79,48 @@ def share(lens: Lens) -> None:
         note("speed", f"share, layer {layer}", {"gflops": best, "products": peak, "share": best / peak})
 
 
-def planning(lens: Lens) -> None:
+def planning(lens: Lens, data: str | None) -> None:
     """What looking for the nodes costs, as a share of the tail passes at them."""
     from pairlens import integrate
 
-    for layer in (5, 1, 0):
-        spent = {"values": 0.0, "sums": 0.0}
-        plain = {name: getattr(integrate, name) for name in spent}
+    spent = {"values": 0.0, "sums": 0.0}
+    plain = {name: getattr(integrate, name) for name in spent}
 
-        def watch(name: str, plain: dict[str, Any] = plain, spent: dict[str, float] = spent) -> Callable[..., Any]:
-            def run(*args: Any) -> Any:
-                start = time.perf_counter()
-                try:
-                    return plain[name](*args)
-                finally:
-                    spent[name] += time.perf_counter() - start
+    def watch(name: str) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            start = time.perf_counter()
+            try:
+                return plain[name](*args)
+            finally:
+                spent[name] += time.perf_counter() - start
 
-            return run
+        return run
 
-        try:
-            for name in spent:
-                setattr(integrate, name, watch(name))
-            lens.explain(A, B, layer=layer)  # what happens once, the habits, does not count
-            spent.update(dict.fromkeys(spent, 0.0))
-            for _ in range(3):
-                lens.explain(A, B, layer=layer)
-        finally:
-            for name, own in plain.items():
-                setattr(integrate, name, own)
-        note("speed", f"planning, layer {layer}", {"share": spent["values"] / spent["sums"]})
+    def measure(case: str, texts: list[str], layer: int, times: int) -> None:
+        list(lens.decompose(texts[:2], layer=layer, progress=False))  # what happens once, the habits, does not count
+        spent.update(dict.fromkeys(spent, 0.0))
+        for _ in range(times):
+            for text in texts:
+                list(lens.decompose([text], layer=layer, progress=False))
+        note("speed", f"planning, layer {layer}{case}", {"share": spent["values"] / spent["sums"]})
+
+    try:
+        for name in spent:
+            setattr(integrate, name, watch(name))
+        for layer in (5, 1, 0):
+            measure("", [A, B], layer, 3)
+        if data is not None:
+            some = np.random.default_rng(0).permutation(sentences(data))[:40]
+            measure(", sentences", [str(text) for text in some], 0, 1)
+    finally:
+        for name, own in plain.items():
+            setattr(integrate, name, own)
+
+
+def sentences(data: str) -> list[str]:
+    """All different ones of a CSV file's first two columns."""
+    rows = csv.reader(Path(data).read_text(encoding="utf-8").splitlines())
+    return list(dict.fromkeys(cell for row in rows for cell in row[:2]))
 
 
 def exponent(sizes: list[float], times: list[float]) -> float:
@@ -134,14 +149,10 @@ def growth(lens: Lens) -> None:
 
 def pairs(lens: Lens, data: str | None, count: int) -> None:
     """(c) All pairs of ever more texts: decomposing follows the texts, and one small product a pair is left."""
-    import csv
-    from pathlib import Path
-
     if data is None:
         texts = [" ".join([*WORDS[i % 7 : i % 7 + 8 + i % 5], str(i)]) for i in range(count)]
     else:
-        rows = csv.reader(Path(data).read_text(encoding="utf-8").splitlines())
-        texts = list(dict.fromkeys(cell for row in rows for cell in row[:2]))[:count]
+        texts = sentences(data)[:count]
     sizes = [n for n in (10, 30, 100, 300, 1000) if n <= count]
     result: dict[str, list[float]] = {"texts": [], "pairs": [], "decompose": [], "compare": [], "products": []}
     list(lens.decompose(texts[:1], layer=5, progress=False))  # what happens once does not count
@@ -221,7 +232,9 @@ def main() -> None:
     parts = ("versus", "share", "planning", "growth", "pairs", "alternatives")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="*", default=parts, choices=parts)
-    parser.add_argument("--data", help="a CSV file with sentences in its first two columns, for the pairs")
+    parser.add_argument(
+        "--data", help="a CSV file with sentences in its first two columns, for the pairs and the planning"
+    )
     parser.add_argument("--texts", type=int, default=100, help="how many texts to compare each with each")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -236,7 +249,7 @@ def main() -> None:
     runs: dict[str, Callable[[], None]] = {
         "versus": lambda: versus(model, lens),
         "share": lambda: share(lens),
-        "planning": lambda: planning(lens),
+        "planning": lambda: planning(lens, options.data),
         "growth": lambda: growth(lens),
         "pairs": lambda: pairs(lens, options.data, options.texts),
         "alternatives": lambda: alternatives(lens),

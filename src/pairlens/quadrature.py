@@ -15,7 +15,7 @@ from pairlens.errors import InputError, whole
 from pairlens.shapes import Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """A rule ready to be used: the integral of f is close to `weights @ f(nodes)`.
 

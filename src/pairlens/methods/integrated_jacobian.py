@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -116,15 +117,12 @@ class IntegratedJacobian:
     def _at_once(self, encoder: Encoder, batch: _Batch, table: Table) -> Steps[list[Decomposed]]:
         """All with one table and in one launch, whatever the gaps will be."""
         groups = max(batch.counts)
-        rows, nodes = np.meshgrid(np.arange(len(batch.texts)), np.arange(len(table)), indexing="ij")
-        doubt = table.weights - table.check
-        given = np.stack([rows, table.nodes[nodes], table.weights[nodes], doubt[nodes]]).reshape(4, -1)
         marks = grouped(np.array(batch.labels), groups, encoder.dtype, encoder.device)
 
         def work(tail: Tail, x: States, r: States, given: Sequence[Tensor]) -> Tensor:
             return at_once(Problems(tail, x, r, NOWHERE, (), cost=1, marks=Groups(*given[1:])), given[0], groups)
 
-        inputs = (torch.from_numpy(given), marks.labels, marks.members, marks.valid)
+        inputs = (_asked(table, len(batch.texts)), marks.labels, marks.members, marks.valid)
         with encoder.running():
             with progress.unseen():  # it is not known yet whether this will be all
                 then = Then((groups, encoder.matmul), inputs, work)
@@ -279,6 +277,16 @@ class _Batch:
         size = len(self.texts) * len(table) * (max(self.counts) + 1) * len(self.texts[0].tokens)
         # In this order: what a model hands on besides states is known when it has run.
         return encoder.takes_duals(self.role) and encoder.launched(size, self.role)
+
+
+@functools.lru_cache(maxsize=64)
+def _asked(table: Table, texts: int) -> Tensor:
+    """For every node of so many texts its text, its α and its weights, as `paths.at_once` takes them."""
+    rows, nodes = np.meshgrid(np.arange(texts), np.arange(len(table)), indexing="ij")
+    doubt = table.weights - table.check
+    given = np.stack([rows, table.nodes[nodes], table.weights[nodes], doubt[nodes]])
+    with torch.inference_mode(False):
+        return torch.from_numpy(given.reshape(4, -1))
 
 
 NOWHERE = torch.zeros(0)
