@@ -201,3 +201,14 @@ def test_masks_that_models_make_for_captures_alone_are_left_out(monkeypatch):
     tap.record(lambda: (layer(states, states, other=states), layer(states, states)))
     assert seen[0] == seen[2] == (None, states)
     assert seen[1] == seen[3] == (states, None)
+
+
+def test_plain_passes_leave_nothing_behind():
+    lens = Lens(zoo.encoder("bert"))
+    encoder: Any = lens._encoder
+    tap = encoder.route(None).tap
+    lens.explain("One two.", "Three four.", method="occlusion")
+    kept = len(tap._absent)
+    for i in range(3):
+        lens.explain(f"One {i} two.", "Three four.", method="occlusion")
+    assert len(tap._absent) == kept

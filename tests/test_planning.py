@@ -105,7 +105,14 @@ def test_a_gap_that_inexact_derivatives_may_have_made_is_looked_into():
         talk.send(np.array([1.05e-3]))
 
 
-def test_all_but_the_hardest_make_a_habit_and_hard_ones_make_none():
+def test_inexact_derivatives_that_no_longer_rule_mends_end_the_plan():
+    e, slope = arctan(0.55, 0.028)
+    table, asked = drive(Adaptive(1e-4), e, lambda points: 1.009 * slope(points), limit=3e-2)
+    assert len(table) < 100
+    assert asked["slopes"] == 0
+
+
+def test_all_but_the_hardest_make_a_habit_and_hard_ones_a_sampling():
     rule = Adaptive(1e-3)
     easy, hard = (0.5, 1.0), (0.5, 0.3)
     alone, both = (habit(rule, 1e-15, typical(*own, rule=rule)) for own in ([easy] * 3, [easy] * 3 + [hard]))

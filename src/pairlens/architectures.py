@@ -142,10 +142,10 @@ class Tap:
         # transformers makes masks of ones while a graph is captured, with which attention takes eight kernels for one:
         # what was None before, when the same was run without, is None again.
         given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
-        if not capturing(hidden.device):
+        if capturing(hidden.device):
+            given |= dict.fromkeys(self._absent.get(call, set()) & given.keys())
+        elif self._inputs is not None or self._states is not None:
             self._absent[call] = {place for place, value in given.items() if value is None}
-        else:
-            given |= dict.fromkeys(self._absent.get(call, ()))
         output = layer(hidden, *(given.pop(place) for place in range(len(args))), **given)
         if self._inputs is not None:
             self._inputs.append(hidden)

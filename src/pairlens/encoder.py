@@ -20,7 +20,7 @@ from pairlens.errors import ModelError
 from pairlens.games import Games, TokenGames
 from pairlens.gating import Gates, Positions, gated, pooling_weights
 from pairlens.graphs import Graphs
-from pairlens.heads import Heads, Start
+from pairlens.heads import Heads, Start, first_rows
 from pairlens.model import PROBE, Model
 from pairlens.paths import BUDGET
 from pairlens.planning import Habit
@@ -183,9 +183,8 @@ class Encoder(Model):
                 embedding, begin = whole[:count], _behind(whole, [own for _, own in start.known])[places]
                 same = start.space == self.space(route.role, "output")
                 output = embedding if same else self._finish(route, ran, "output")[:count]
-        own = {name: value[:count] if isinstance(value, Tensor) else value for name, value in features.items()}
         ends = (x != r).any(-1), embedding, output, torch.zeros_like(begin) if kept is not None else begin
-        return x, r, own, ends
+        return x, r, first_rows(features, count), ends
 
     def _record(self, route: Route, features: dict[str, Any], layer: int) -> tuple[States, dict[str, Any]]:
         """States at a layer, (rows, tokens, width), and what the transformer puts out."""

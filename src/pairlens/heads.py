@@ -66,7 +66,7 @@ class Start:
     @property
     def own(self) -> dict[str, Any]:
         """The features of the texts alone."""
-        return self.features | {name: value[: len(self.places)] for name, value in self.tensors.items()}
+        return first_rows(self.features, len(self.places))
 
     @property
     def inputs(self) -> list[Tensor]:
@@ -85,3 +85,8 @@ class Start:
         others = {name: value for name, value in self.features.items() if not isinstance(value, Tensor)}
         role, full = self.route.role, self.kept is None
         return (role, self.layer, self.space, self.truncate_dim, full, repr(sorted(others.items())))
+
+
+def first_rows(features: dict[str, Any], count: int) -> dict[str, Any]:
+    """The features of the first texts alone."""
+    return {name: value[:count] if isinstance(value, Tensor) else value for name, value in features.items()}

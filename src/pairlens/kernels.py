@@ -65,7 +65,7 @@ def normalise(
     assert triton is not None
     tangent, primal = tangent.contiguous(), primal.contiguous()
     width, groups = tangent.shape[-1], tangent.shape[1]
-    added = tangent if rest is None else rest.expand_as(tangent).contiguous()
+    added = tangent if rest is None else rest.contiguous()
     found = torch.empty_like(tangent)
     inner = primal[0].numel() // width
     _normalise[(tangent.numel() // width,)](

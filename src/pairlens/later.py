@@ -83,7 +83,7 @@ def normalised(tangent: Tensor, norm: Norm, rest: Dual | None = None) -> Tensor:
 
 def _added(tangent: Tensor, rest: Dual) -> Tensor:
     """Tangents, which are nobody else's, and those of a residual."""
-    if rest.axis != 1:
+    if rest.axis != 1 or rest.ndim != 3:
         return tangent.add_(rest.spread().tangent)
     # Every token's own is that of one group; those in no group find a zero to add.
     n, tokens = rest.groups.labels.shape

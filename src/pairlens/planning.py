@@ -128,7 +128,7 @@ def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, first: Table
     Args:
         rule: a fixed rule proposes itself, once.
         noise: relative rounding error of e; differences below it mean nothing.
-        seen: e at the `first_points`, (points, dim); with a habit at both ends alone.
+        seen: e at the `first_points`, (points, dim); with `first` at both ends alone.
         limit: relative rounding error of e's derivatives: a gap below it may not be the rule's, see `STUCK`.
         first: the `habit`'s rule, to be tried first.
     """
@@ -151,6 +151,8 @@ def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, first: Table
             # Twice as many nodes square the error; a rule that was nearly right needs few more.
             missing = math.log(float(gap[0]) / rule.tol) / math.log(1 / float(gap[0])) if gap[0] < 1 else 1.0
             order = order + max(2, math.ceil(1.5 * missing * order))
+        if before <= limit:
+            return  # no longer rule fits, and panels of inexact derivatives do no better
     tol = 0.8 * rule.tol
     for _ in range(3):
         table = yield from _panels(rule, tol, noise, seen[[0, -1]])
