@@ -15,9 +15,8 @@ import pytest
 import torch
 
 import zoo
-from pairlens import Adaptive, Contributions, GaussLegendre, Lens, architectures, graphs
+from pairlens import Adaptive, Contributions, GaussLegendre, Lens, architectures, graphs, planning
 from pairlens.encoder import Encoder
-from pairlens.methods import integrated_jacobian
 from pairlens.quadrature import gauss
 from pairlens.workshop import Workshop
 
@@ -94,11 +93,11 @@ def test_what_one_launch_does_not_settle_is_planned(captured, monkeypatch):
     def decompose(lens: Lens, rule: Any = None) -> list[Contributions]:
         return list(lens.decompose(texts, layer=1, rule=rule, progress=False))
 
-    monkeypatch.setattr(integrated_jacobian, "habit", lambda *_: None)
+    monkeypatch.setattr(planning, "habit", lambda *_: None)
     planned = decompose(Lens(zoo.encoder("bert"), dtype="float64"))
     mixed = []
     for n in range(1, 9):
-        monkeypatch.setattr(integrated_jacobian, "habit", lambda *_, n=n: gauss(n))
+        monkeypatch.setattr(planning, "habit", lambda *_, n=n: gauss(n))
         lens = Lens(zoo.encoder("bert"), dtype="float64")
         fixed = decompose(lens, GaussLegendre(n))
         found = [decompose(lens) for _ in range(3)][-1]  # as it is, captured, played

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pairlens import progress
+from pairlens import planning, progress
 from pairlens.algebra import length
 from pairlens.dual import LIMITS, Groups, grouped
 from pairlens.encoder import Encoder
@@ -21,7 +21,7 @@ from pairlens.heads import Heads
 from pairlens.integrate import Integral, integrating, look, measured, spread
 from pairlens.methods.static import decompose_static
 from pairlens.paths import Problems, at_once, rounding, values
-from pairlens.planning import SAMPLES, Habit, first_points, habit
+from pairlens.planning import SAMPLES, Habit, first_points
 from pairlens.quadrature import Adaptive, Rule, Table
 from pairlens.reading import Text
 from pairlens.reference import REFERENCES, reference_token
@@ -99,18 +99,18 @@ class IntegratedJacobian:
             return decompose_static(encoder, texts, labels, counts, self.reference)
         batch = _Batch(texts, labels, counts, space)
         with encoder.running():
-            first = self._habit(encoder, role, space, rule)
+            habit = self._habit(encoder, role, space, rule)
         found: dict[int, Decomposed] = {}
-        if isinstance(first, Table) and isinstance(rule, Adaptive) and batch.is_launched(encoder, first):
+        if isinstance(habit, Table) and isinstance(rule, Adaptive) and batch.is_launched(encoder, habit):
             try:
-                solved = yield from self._at_once(encoder, batch, first)
+                solved = yield from self._at_once(encoder, batch, habit)
             except torch.OutOfMemoryError:
                 torch.cuda.empty_cache()
                 solved = []
-            found, first = {i: own for i, own in enumerate(solved) if own[0].gap <= rule.tol}, None
+            found, habit = {i: own for i, own in enumerate(solved) if own[0].gap <= rule.tol}, None
         left = [i for i in range(len(texts)) if i not in found]
         if left:
-            planned = yield from self._planned(encoder, batch.part(left), rule, first)
+            planned = yield from self._planned(encoder, batch.part(left), rule, habit)
             found |= zip(left, planned, strict=True)
         return [found[i] for i in range(len(texts))]
 
@@ -200,7 +200,7 @@ class IntegratedJacobian:
         key = (encoder.layer_index(self.layer, role), self.reference, role, space, encoder.truncate_dim, rule)
         if key not in encoder.habits:
             with progress.unseen():
-                encoder.habits[key] = habit(rule, rounding(encoder.dtype), typical())
+                encoder.habits[key] = planning.habit(rule, rounding(encoder.dtype), typical())
         return encoder.habits[key]
 
     def _heads(self, encoder: Encoder, texts: Sequence[Text], space: str) -> Heads:
