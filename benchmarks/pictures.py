@@ -94,9 +94,9 @@ def pairs() -> None:
     own = results("speed", "growth with pairs")["growth with pairs"]
     _, ax = plt.subplots(figsize=(5.6, 3.2))
     for name, label, colour in (
-        ("decompose", "decomposing the texts", OURS),
-        ("compare", "every pair as an explanation", THEIRS),
-        ("products", "every pair's matrix alone", GREY),
+        ("explain", "explain_many, all pairs", OURS),
+        ("decompose", "decomposing the texts alone", THEIRS),
+        ("products", "every pair's bare product", GREY),
     ):
         ax.loglog(own["texts"], own[name], "o-", color=colour, markersize=4)
         ax.annotate(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import time
 import warnings
 from collections.abc import Callable
@@ -148,37 +149,27 @@ def growth(lens: Lens) -> None:
 
 
 def pairs(lens: Lens, data: str | None, count: int) -> None:
-    """(c) All pairs of ever more texts: decomposing follows the texts, and one small product a pair is left."""
+    """(c) `explain_many` over all pairs of ever more texts, beside decomposing them and the bare products of pairs."""
     if data is None:
         texts = [" ".join([*WORDS[i % 7 : i % 7 + 8 + i % 5], str(i)]) for i in range(count)]
     else:
         texts = sentences(data)[:count]
-    sizes = [n for n in (10, 30, 100, 300, 1000) if n <= count]
-    result: dict[str, list[float]] = {"texts": [], "pairs": [], "decompose": [], "compare": [], "products": []}
+    result: dict[str, list[float]] = {"texts": [], "pairs": [], "explain": [], "decompose": [], "products": []}
     list(lens.decompose(texts[:1], layer=5, progress=False))  # what happens once does not count
-    for n in sizes:
+    for n in (n for n in (10, 30, 100, 300, 1000) if n <= count):
+        every = list(itertools.combinations(texts[:n], 2))
         start = time.perf_counter()
-        parts = list(lens.decompose(texts[:n], layer=5, progress=False, window=n))
-        middle = time.perf_counter()
-        # The first of the pairs, each as an explanation; and all of them as bare products.
-        some = [(a, b) for i, a in enumerate(parts) for b in parts[:i]]
-        step = max(1, len(some) // 5000)
-        for a, b in some[::step]:
-            lens.compare(a, b)
-        compare = (time.perf_counter() - middle) * len(some) / len(some[::step])
-        start_products = time.perf_counter()
-        stacked = np.concatenate([part.values for part in parts]).astype(np.float32)
-        for part in parts:
-            _ = part.values.astype(np.float32) @ stacked.T
-        products = (time.perf_counter() - start_products) / 2
-        for name, value in (
-            ("texts", n),
-            ("pairs", len(some)),
-            ("decompose", middle - start),
-            ("compare", compare),
-            ("products", products),
-        ):
-            result[name].append(float(value))
+        total = sum(float(e.matrix[0, 0]) for e in lens.explain_many(every, layer=5, progress=False))
+        explained = time.perf_counter()
+        parts = list(lens.decompose(texts[:n], layer=5, progress=False))
+        decomposed = time.perf_counter()
+        for a, b in itertools.combinations(parts, 2):
+            _ = a.values @ b.values.T
+        end = time.perf_counter()
+        assert np.isfinite(total)
+        numbers = (n, len(every), explained - start, decomposed - explained, end - decomposed)
+        for values, value in zip(result.values(), numbers, strict=True):
+            values.append(float(value))
         print(n, {name: round(values[-1], 3) for name, values in result.items()}, flush=True)
     note("speed", "growth with pairs", result)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairlens import Contributions, InputError, ReferenceWarning, Unit
-from pairlens.similarity import TREATMENTS, explain
+from pairlens.similarity import OTHERS, TREATMENTS, _known, explain
 
 DIM = 7
 
@@ -211,3 +212,37 @@ def test_settings_name_both_texts_where_they_differ():
     assert e.settings["layer"] == [5, 3]
     assert e.swap().settings["layer"] == [3, 5]
     assert e.swap().settings["level"] == ["word", "token"]
+
+
+@pytest.mark.parametrize("terms", TREATMENTS)
+def test_a_text_in_many_pairs_is_explained_as_if_it_were_in_one(terms):
+    space = space_of(terms, "cosine")
+    a = contributions(1, space=space)
+    others = [contributions(seed, 3, space=space) for seed in range(2, 2 + OTHERS + 10)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReferenceWarning)
+        for b in (*others, *others[:3]):
+            for pair in ((a, b), (b, a)):
+                e, alone = (
+                    explain(*own, reference_terms=terms, measure="cosine") for own in (pair, tuple(map(replace, pair)))
+                )
+                assert np.array_equal(e.matrix, alone.matrix)
+                assert np.array_equal(e.entry_error, alone.entry_error)
+                assert (e.score, e.base, e.gap) == (alone.score, alone.base, alone.gap)
+
+
+def test_the_order_of_the_texts_does_not_matter():
+    a, b = contributions(1, space="unit"), contributions(2, 6, space="unit")
+    e, turned = (explain(*pair, reference_terms="project", measure="cosine") for pair in ((a, b), (b, a)))
+    assert np.allclose(e.matrix, turned.matrix.T, atol=1e-15)
+    assert np.allclose(e.entry_error, turned.entry_error.T, atol=1e-15)
+
+
+def test_what_is_kept_for_a_text_goes_with_its_contributions():
+    a, b = contributions(1, space="unit"), contributions(2, space="unit")
+    before = len(_known)
+    explain(a, b, reference_terms="project", measure="cosine")
+    assert len(_known) == before + 2
+    del a
+    gc.collect()
+    assert len(_known) == before + 1

@@ -80,13 +80,12 @@ class Contributions:
 
 def freeze(result: object) -> None:
     """Make a result's arrays read-only, and its settings its own: a change would belie the identity."""
-    for name, value in vars(result).items():
-        if isinstance(value, np.ndarray):
-            view = value.view()
-            view.flags.writeable = False
-            object.__setattr__(result, name, view)
-        elif isinstance(value, Mapping):
-            object.__setattr__(result, name, dict(value))
+    own = vars(result)
+    for name, value in own.items():
+        if isinstance(value, np.ndarray) and value.flags.writeable:
+            own[name] = value.view()
+            own[name].flags.writeable = False
+    own["settings"] = dict(own["settings"])
 
 
 def summed(settings: Mapping[str, Any], sums: Array) -> dict[str, str]:

@@ -441,7 +441,12 @@ def _method(
 
 def _jobs(pair: Any, roles: Roles, levels: tuple[Level, Level]) -> tuple[Job, Job]:
     """One job for each text of a pair."""
-    texts = [] if isinstance(pair, str) or not isinstance(pair, Iterable) else list(pair)
+    texts = pair if isinstance(pair, tuple | list) else _listed(pair)
     if len(texts) != 2:
         raise InputError(f"expected a pair of texts, and got {pair!r:.60}.")
     return Job.of(texts[0], roles[0], levels[0]), Job.of(texts[1], roles[1], levels[1])
+
+
+def _listed(pair: Any) -> list[Any]:
+    """Anything that may be a pair, as a list; an empty one where it is none."""
+    return [] if isinstance(pair, str) or not isinstance(pair, Iterable) else list(pair)

@@ -1,17 +1,20 @@
-"""Two texts' contributions to their explanation: the matrix, and what becomes of the references' own share.
+"""From contributions to an explanation: what the references' share of the score is, and who bears it.
 
-With V = e(x) as it enters the score, split as V = R + Σ_s U[s], the score V_a · V_b expands into four terms. The
-treatments differ in what they do with those that hold a reference R; in all of them
+With embeddings V = R + Σ_s U[s], the score V_a · V_b expands into four terms. The treatments differ in what they do
+with those that hold a reference R; in all of them
 
     score = base + Σ effects_a + Σ effects_b + Σ matrix + gap
+
+A text may be in thousands of pairs: what does not depend on the other text, or only on the other's reference, which
+texts of one length share, is made once and kept as long as its contributions are. For a pair one product is left.
 """
 
 from __future__ import annotations
 
-import functools
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,6 +26,10 @@ from pairlens.shapes import Array
 
 TREATMENTS = ("project", "shift", "keep", "ignore")
 MEASURES = ("cosine", "dot")
+PARALLEL = 1e-4
+"""References span one direction where the smaller of their singular values is less than so much of the larger one."""
+OTHERS = 64
+"""How many other references a text remembers what it has along them."""
 
 
 def space_for(reference_terms: str, measure: str) -> str:
@@ -42,21 +49,21 @@ def explain(a: Contributions, b: Contributions, *, reference_terms: str, measure
         measure: "cosine" or "dot".
     """
     side_a, side_b = _sides(a, b, reference_terms, measure)
-    score = float(side_a.scored @ side_b.scored)
-    base = 0.0
-    effects_a, effects_b = np.zeros(len(a.units)), np.zeros(len(b.units))
+    inside_a, inside_b = side_a.inside(side_b), side_b.inside(side_a)
+    score = float(side_a.scored.dot(side_b.scored))
+    matrix = _matrix(side_a, side_b, inside_a, inside_b)
+    base, effects_a, effects_b = 0.0, side_a.nothing, side_b.nothing
+    gap = score - float(matrix.sum())
     if reference_terms == "project":
-        plane = _plane(side_a.reference, side_b.reference)
-        base = float((side_a.scored @ plane) @ (side_b.scored @ plane))
+        base = float(inside_a.scored.dot(inside_b.scored))
     elif reference_terms == "keep":
         base = float(side_a.reference @ side_b.reference)
-        effects_a, effects_b = side_a.values @ side_b.reference, side_b.values @ side_a.reference
+        effects_a = side_a.scale * (side_a.values @ side_b.reference)
+        effects_b = side_b.scale * (side_b.values @ side_a.reference)
+        gap -= float(effects_a.sum()) + float(effects_b.sum())
     elif reference_terms == "ignore":
         base = float(side_a.scored @ side_b.reference + side_a.reference @ side_b.scored)
         base -= float(side_a.reference @ side_b.reference)
-    values_a, values_b = _attributed(side_a, side_b, reference_terms)
-    matrix = values_a @ values_b.T
-    entry_error = _entry_error(side_a, side_b, values_a, values_b, reference_terms, same=_same_noise(a, b))
     if abs(base) > abs(score) / 2 and reference_terms == "project":
         warnings.warn(
             f"the references' share, base = {base:.3f}, is more than half of the score, {score:.3f}: the matrix says "
@@ -68,7 +75,7 @@ def explain(a: Contributions, b: Contributions, *, reference_terms: str, measure
         text_a=a.text,
         text_b=b.text,
         score=score,
-        matrix=matrix,
+        matrix=_kept(matrix),
         units_a=a.units,
         units_b=b.units,
         tokens_a=a.tokens,
@@ -76,108 +83,134 @@ def explain(a: Contributions, b: Contributions, *, reference_terms: str, measure
         base=base,
         effects_a=effects_a,
         effects_b=effects_b,
-        gap=score - base - float(effects_a.sum()) - float(effects_b.sum()) - float(matrix.sum()),
+        gap=gap - base,
         gap_a=a.gap,
         gap_b=b.gap,
-        entry_error=entry_error,
+        entry_error=_kept(_entry_error(side_a, side_b, inside_a, inside_b)),
         truncated_a=a.truncated,
         truncated_b=b.truncated,
-        settings=_settings(a, b, reference_terms, measure),
+        settings=_settings(a, b, side_a, side_b, reference_terms, measure),
     )
 
 
 def matrix(a: Contributions, b: Contributions, *, reference_terms: str, measure: str) -> Array:
     """The matrix alone, for contributions that need not add up to the embedding, (rows of a, rows of b)."""
-    values_a, values_b = _attributed(*_sides(a, b, reference_terms, measure), reference_terms)
-    return values_a @ values_b.T
+    side_a, side_b = _sides(a, b, reference_terms, measure)
+    return _matrix(side_a, side_b, side_a.inside(side_b), side_b.inside(side_a))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class _Inside:
+    """What a text has inside the plane of its own and another reference, which leaves the matrix.
+
+    `plane`: an orthonormal basis (dim, 0 to 2), empty where nothing leaves. Along it: `values` (units, directions),
+    `scored` (directions,), `residuals` (draws, directions) of the noise. Outside it: `sizes` (units,), the lengths of
+    the values, with their errors as the two factors of a bound, (units, 2) each.
+    """
+
+    plane: Array
+    values: Array
+    scored: Array
+    residuals: Array | None
+    sizes: Array
+    bounds: tuple[Array, Array]
+
+
+@dataclass(frozen=True, eq=False)
 class _Side:
-    """One text in units of what enters the score's dot product."""
+    """One text as it enters the score's dot product: `scale` times its values, the other numbers scaled already.
+
+    `projected`: whether the references' plane leaves the matrix. `key`: the reference, to look things up by.
+    `settings`: those that an explanation takes over if the other text has the same.
+    """
 
     values: Array
+    scale: float
     reference: Array
     scored: Array
     error: Array
     noise: tuple[Array, Array] | None
+    nothing: Array
+    projected: bool
+    key: bytes
+    settings: dict[str, Any]
+    _insides: dict[bytes, _Inside] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, c: Contributions, reference_terms: str, measure: str) -> _Side:
+        """A text's side, under a treatment and a measure."""
+        _check_space(c, reference_terms, measure)
+        shifted = reference_terms == "shift"
+        scored = c.embedding - c.reference if shifted else c.embedding
+        reference = np.zeros_like(c.reference) if shifted else c.reference
+        size = algebra.length(scored)
+        if size == 0:
+            raise InputError(f"the embedding of {c.text!r:.60} is zero, so its similarity to anything means nothing.")
+        if measure == "cosine":
+            scale = 1 / size
+        elif shifted and c.reference.any():
+            scale = 1.0
+        else:
+            # Contributions from before a final Normalize: the model's own output is a multiple of the embedding.
+            scale = algebra.length(c.output) / size
+        noise = None
+        if c.noise_weights is not None and c.noise_residuals is not None:
+            noise = (c.noise_weights * scale, c.noise_residuals)
+        return cls(
+            values=c.values,
+            scale=scale,
+            reference=reference * scale,
+            scored=scored * scale,
+            error=c.error * scale,
+            noise=noise,
+            nothing=_kept(np.zeros(len(c.values))),
+            projected=reference_terms == "project",
+            key=reference.tobytes(),
+            settings={name: own for name, own in c.settings.items() if name not in ("nodes", "role", "space")},
+        )
+
+    def inside(self, other: _Side) -> _Inside:
+        """What of this text lies in the plane of both texts' references."""
+        known = self._insides.get(other.key)
+        if known is None:
+            if len(self._insides) >= OTHERS:
+                self._insides.clear()
+            known = self._insides[other.key] = self._seen(_plane(self, other))
+        return known
+
+    def _seen(self, plane: Array) -> _Inside:
+        along, squares = self.scale * (self.values @ plane), np.einsum("nk,nk->n", self.values, self.values)
+        squares = self.scale**2 * squares - (along**2).sum(1)
+        residuals = None if self.noise is None else self.noise[1] @ plane
+        sizes, error = np.sqrt(np.maximum(squares, 0.0)), self.error
+        bounds = np.stack([error, sizes], axis=1), np.stack([sizes + error, error], axis=1)
+        return _Inside(plane, along, self.scored @ plane, residuals, sizes, bounds)
+
+
+_known: WeakKeyDictionary[Contributions, dict[tuple[str, str], _Side]] = WeakKeyDictionary()
 
 
 def _sides(a: Contributions, b: Contributions, reference_terms: str, measure: str) -> tuple[_Side, _Side]:
-    choose("reference_terms", reference_terms, TREATMENTS)
-    choose("measure", measure, MEASURES)
+    side_a, side_b = _side(a, reference_terms, measure), _side(b, reference_terms, measure)
     for name in ("model", "fingerprint"):
-        one, other = a.settings.get(name), b.settings.get(name)
+        one, other = side_a.settings.get(name), side_b.settings.get(name)
         if one != other:
             raise InputError(f"two models share no space: the contributions' {name} is {one!r} and {other!r}.")
-    if a.embedding.shape != b.embedding.shape:
+    if side_a.scored.shape != side_b.scored.shape:
         raise InputError(f"the two embeddings have {a.embedding.size} and {b.embedding.size} dimensions.")
-    return _scaled(a, reference_terms, measure), _scaled(b, reference_terms, measure)
+    return side_a, side_b
 
 
-def _attributed(a: _Side, b: _Side, reference_terms: str) -> tuple[Array, Array]:
-    """The vectors whose products make the matrix."""
-    if reference_terms != "project":
-        return a.values, b.values
-    plane = _plane(a.reference, b.reference)
-    return a.values - (a.values @ plane) @ plane.T, b.values - (b.values @ plane) @ plane.T
-
-
-def _same_noise(a: Contributions, b: Contributions) -> bool:
-    """Whether two contributions come from one sampling of one text, at whatever levels."""
-    one, other = a.noise_residuals, b.noise_residuals
-    return one is not None and other is not None and np.may_share_memory(one, other)
-
-
-def _entry_error(a: _Side, b: _Side, values_a: Array, values_b: Array, reference_terms: str, *, same: bool) -> Array:
-    """How far off each entry may be: a bound from the rows' own errors or, where texts were sampled, a standard error.
-
-    Args:
-        a: one text.
-        b: the other.
-        values_a: the vectors whose products make the matrix, (units_a, dim).
-        values_b: (units_b, dim).
-        reference_terms: the treatment.
-        same: the two are one text, so that their errors are one.
-    """
-    sizes_a, sizes_b = algebra.lengths(values_a), algebra.lengths(values_b)
-    if a.noise is None and b.noise is None:
-        return np.outer(a.error, sizes_b + b.error) + np.outer(sizes_a, b.error)
-    # A side without noise has none in no draws.
-    nothing = np.zeros((0, len(a.scored)))
-    weights_a, residuals_a = a.noise or (np.zeros((0, len(values_a))), nothing)
-    weights_b, residuals_b = b.noise or (np.zeros((0, len(values_b))), nothing)
-    along_a, along_b = algebra.product(residuals_b, values_a.T), algebra.product(residuals_a, values_b.T)
-    plane = _plane(a.reference, b.reference) if reference_terms == "project" else np.zeros((len(a.scored), 0))
-    products = algebra.product(residuals_a, residuals_b.T) - (residuals_a @ plane) @ (residuals_b @ plane).T
-    variance = (weights_a**2).T @ along_b**2 + (along_a**2).T @ weights_b**2
-    variance += algebra.product((weights_a**2).T, products**2) @ weights_b**2
-    if same:
-        variance += 2 * (weights_a * along_a).T @ (weights_b * along_b)
-    bound_a = np.outer(a.error, sizes_b) if a.noise is None else 0.0
-    bound_b = np.outer(sizes_a, b.error) if b.noise is None else 0.0
-    return np.sqrt(np.maximum(variance, 0.0)) + bound_a + bound_b
-
-
-def _scaled(c: Contributions, reference_terms: str, measure: str) -> _Side:
-    _check_space(c, reference_terms, measure)
-    shifted = reference_terms == "shift"
-    scored = c.embedding - c.reference if shifted else c.embedding
-    reference = np.zeros_like(c.reference) if shifted else c.reference
-    size = algebra.length(scored)
-    if size == 0:
-        raise InputError(f"the embedding of {c.text!r:.60} is zero, so its similarity to anything means nothing.")
-    if measure == "cosine":
-        scale = 1 / size
-    elif shifted and c.reference.any():
-        scale = 1.0
-    else:
-        # Contributions from before a final Normalize: the model's own output is a multiple of the embedding.
-        scale = float(np.linalg.norm(c.output)) / size
-    noise = None
-    if c.noise_weights is not None and c.noise_residuals is not None:
-        noise = (c.noise_weights, c.noise_residuals * scale)
-    return _Side(c.values * scale, reference * scale, scored * scale, c.error * scale, noise)
+def _side(c: Contributions, reference_terms: str, measure: str) -> _Side:
+    sides = _known.get(c)
+    if sides is None:
+        sides = _known[c] = {}
+    side = sides.get((reference_terms, measure))
+    if side is None:
+        choose("reference_terms", reference_terms, TREATMENTS)
+        choose("measure", measure, MEASURES)
+        side = sides[reference_terms, measure] = _Side.of(c, reference_terms, measure)
+    return side
 
 
 def _check_space(c: Contributions, reference_terms: str, measure: str) -> None:
@@ -194,31 +227,71 @@ def _check_space(c: Contributions, reference_terms: str, measure: str) -> None:
         )
 
 
-def _plane(a: Array, b: Array) -> Array:
-    """An orthonormal basis (dim, 0 to 2) of what the two references span; nearly parallel ones span one direction."""
-    return _span(a.tobytes(), b.tobytes())
+def _plane(a: _Side, b: _Side) -> Array:
+    """An orthonormal basis of what leaves the matrix, the same for (a, b) and (b, a).
+
+    That is what the two references span; nearly parallel ones span one direction, and zero ones none.
+    """
+    one, other = (a, b) if a.key <= b.key else (b, a)
+    units = [side.reference / algebra.length(side.reference) for side in (one, other) if side.reference.any()]
+    if not (a.projected and units):
+        return np.zeros((len(a.scored), 0))
+    if len(units) == 1:
+        return units[0][:, None]
+    # Singular vectors of two unit vectors are their sum and their difference.
+    both = [units[0] + units[1], units[0] - units[1]]
+    sizes = [algebra.length(own) for own in both]
+    return np.stack([own / size for own, size in zip(both, sizes, strict=True) if size > PARALLEL * max(sizes)], axis=1)
 
 
-@functools.lru_cache(maxsize=1024)
-def _span(*bytes_of: bytes) -> Array:
-    """The same, kept: texts of one length have the same reference, so that many pairs share few of them."""
-    a, b = (np.frombuffer(own) for own in bytes_of)
-    references = [r / np.linalg.norm(r) for r in (a, b) if r.any()]
-    if not references:
-        return np.zeros((len(a), 0))
-    _, sizes, directions = np.linalg.svd(np.array(references), full_matrices=False)
-    return directions[sizes > 1e-4 * sizes[0]].T
+def _matrix(a: _Side, b: _Side, inside_a: _Inside, inside_b: _Inside) -> Array:
+    """What is left of the products of values when those inside the plane have left."""
+    found = algebra.product(a.values, b.values.T)
+    found *= a.scale * b.scale
+    if inside_a.plane.size:
+        found -= inside_a.values @ inside_b.values.T
+    return found
 
 
-def _settings(a: Contributions, b: Contributions, reference_terms: str, measure: str) -> dict[str, Any]:
+def _entry_error(a: _Side, b: _Side, inside_a: _Inside, inside_b: _Inside) -> Array:
+    """How far off each entry may be: a bound from the rows' own errors; where texts were sampled, a standard error."""
+    if a.noise is None and b.noise is None:
+        return inside_a.bounds[0] @ inside_b.bounds[1].T
+    # A side without noise has none in no draws.
+    dim, none = len(a.scored), np.zeros((0, inside_a.plane.shape[1]))
+    weights_a, residuals_a = a.noise or (np.zeros((0, len(a.values))), np.zeros((0, dim)))
+    weights_b, residuals_b = b.noise or (np.zeros((0, len(b.values))), np.zeros((0, dim)))
+    along_a, along_b = (none if own.residuals is None else own.residuals for own in (inside_a, inside_b))
+    hits_a = a.scale * algebra.product(residuals_b, a.values.T) - along_b @ inside_a.values.T
+    hits_b = b.scale * algebra.product(residuals_a, b.values.T) - along_a @ inside_b.values.T
+    products = algebra.product(residuals_a, residuals_b.T) - along_a @ along_b.T
+    variance = (weights_a**2).T @ hits_b**2 + (hits_a**2).T @ weights_b**2
+    variance += algebra.product((weights_a**2).T, products**2) @ weights_b**2
+    if np.may_share_memory(residuals_a, residuals_b):  # one sampling of one text, at whatever levels
+        variance += 2 * (weights_a * hits_a).T @ (weights_b * hits_b)
+    bound_a = np.outer(a.error, inside_b.sizes) if a.noise is None else 0.0
+    bound_b = np.outer(inside_a.sizes, b.error) if b.noise is None else 0.0
+    return np.sqrt(np.maximum(variance, 0.0)) + bound_a + bound_b
+
+
+def _kept(array: Array) -> Array:
+    """An array of ours, from now on as it is."""
+    array.flags.writeable = False
+    return array
+
+
+def _settings(
+    a: Contributions, b: Contributions, side_a: _Side, side_b: _Side, reference_terms: str, measure: str
+) -> dict[str, Any]:
     """What made the explanation; where the two texts' settings differ, a list of both."""
-    one, other = a.settings, b.settings
-    names = [name for name in dict.fromkeys([*one, *other]) if name not in ("nodes", "role", "space")]
-    shared = {n: one.get(n) if one.get(n) == other.get(n) else [one.get(n), other.get(n)] for n in names}
+    one, other = side_a.settings, side_b.settings
+    if one != other:
+        names = dict.fromkeys([*one, *other])
+        one = {n: one.get(n) if one.get(n) == other.get(n) else [one.get(n), other.get(n)] for n in names}
     return {
-        **shared,
+        **one,
         "measure": measure,
         "reference_terms": reference_terms,
-        "roles": [one.get("role"), other.get("role")],
-        "nodes": [one.get("nodes"), other.get("nodes")],
+        "roles": [a.settings.get("role"), b.settings.get("role")],
+        "nodes": [a.settings.get("nodes"), b.settings.get("nodes")],
     }

@@ -6,9 +6,8 @@ import contextlib
 import itertools
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,8 +36,7 @@ CACHE_BYTES = 2**30
 """How much is kept of the contributions of texts that may come again."""
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """A text to decompose, in a role, at a level."""
 
     text: str
@@ -78,11 +76,13 @@ class Workshop:
         self.space = space
         self.strict = strict
         self._done: OrderedDict[Job, Contributions] = OrderedDict()
+        self._size = 0
 
     def decompose(self, jobs: Sequence[Job]) -> Mapping[Job, Contributions]:
         """The contributions of all these texts, and perhaps of some from before."""
-        self._forget(set(jobs))
-        missing = [job for job in dict.fromkeys(jobs) if job not in self._done]
+        asked = dict.fromkeys(jobs)
+        self._forget(asked)
+        missing = [job for job in asked if job not in self._done]
         read = {job: self._read(job) for job in missing}
         buckets: dict[tuple[str | None, int], list[Job]] = {}
         for job in missing:
@@ -100,6 +100,7 @@ class Workshop:
                 found = together(works, self.encoder.lanes(len(some)) if isinstance(self.encoder, Encoder) else ())
             for part, contributions in zip(some, found, strict=True):
                 self._done.update(zip(part, contributions, strict=True))
+                self._size += sum(own.values.nbytes for own in contributions)
             reached = until
         return self._done
 
@@ -167,14 +168,14 @@ class Workshop:
             contributions.append(_assemble(text, units, integral, output, own))
         return contributions
 
-    def _forget(self, keep: set[Job]) -> None:
-        """Drop the oldest contributions where they take too much memory."""
-        size = sum(entry.values.nbytes for entry in self._done.values())
-        for job in list(self._done):
-            if size <= CACHE_BYTES:
+    def _forget(self, keep: Container[Job]) -> None:
+        """Drop the oldest contributions, but for these, where they take too much memory."""
+        if self._size <= CACHE_BYTES:
+            return
+        for job in [job for job in self._done if job not in keep]:
+            self._size -= self._done.pop(job).values.nbytes
+            if self._size <= CACHE_BYTES:
                 break
-            if job not in keep:
-                size -= self._done.pop(job).values.nbytes
 
 
 def default_method(encoder: Encoder | BlackBox, role: str | None) -> Method:
