@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from oracles import arctan, miss_of
 from pairlens import Adaptive, GaussLegendre
-from pairlens.planning import HABIT, SAMPLED, SAMPLES, Ask, first_points, habit, plan
+from pairlens.planning import HABIT, SAMPLED, SAMPLES, Ask, _Samples, first_points, habit, plan
 from pairlens.quadrature import Table, gauss, mapped_gauss
 
 
@@ -56,6 +56,34 @@ def test_looking_further_ahead_proposes_the_same(centre, width, tol):
     e, slope = arctan(centre, width)
     near, far = (drive(Adaptive(tol), e, slope, count=count)[0] for count in SAMPLES[:2])
     np.testing.assert_array_equal(near.nodes, far.nodes)
+
+
+@given(st.floats(0.3, 0.7), st.floats(0.05, 1.0))
+def test_products_of_rough_values_say_what_the_values_do(centre, width):
+    e, slope = arctan(centre, width)
+    exact, rough = (drive(Adaptive(1e-3), e, slope, noise=noise)[0] for noise in (1e-15, 1e-7))
+    assert len(exact) == len(rough)
+    assert miss_of(rough, e, slope) <= 1e-3
+    values = e(first_points(Adaptive(1e-3), SAMPLES[2]))
+    exact, rough = (_Samples.of(values, noise) for noise in (1e-15, 1e-7))
+    factors = np.random.default_rng(0).normal(size=(20, len(values)))
+    smooth = np.diff(np.eye(len(values)), 6, axis=0)  # sums that all but cancel
+    for own in (factors, smooth):
+        np.testing.assert_allclose(exact.norms(own), rough.norms(own), atol=1e-6)
+
+
+def test_a_sampling_out_of_habit_is_begun_with():
+    rule, (e, _) = Adaptive(1e-3), arctan(0.55, 0.4)
+    seen, wide = (e(first_points(rule, count)) for count in SAMPLES[1:3])
+
+    def proposal(values, begin):
+        table = next(plan(rule, 1e-15, values, habit=begin))
+        assert isinstance(table, Table)
+        return table.nodes
+
+    long = proposal(seen, SAMPLES[1])
+    np.testing.assert_array_equal(long, proposal(wide, SAMPLES[1]))
+    assert not np.array_equal(long, proposal(seen, None))
 
 
 def typical(*paths, rule):

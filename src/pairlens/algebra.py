@@ -1,7 +1,8 @@
-"""Larger products of NumPy arrays, by PyTorch, and the lengths of vectors.
+"""Products of NumPy arrays, larger ones by PyTorch, and the lengths of vectors.
 
 NumPy has threads of its own. They go on waiting busily when they are done, and for that while take turns with those
-that the model's next passes run on. A small product needs none of them, and waking PyTorch's takes longer than it does.
+that the model's next passes run on. A small product needs none of them, and waking PyTorch's takes longer than it does:
+on a host of many cores a hundred times as long.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pairlens.shapes import Array
 
 SMALL = 2**18
 """Multiplications up to which OpenBLAS stays in the thread that asks."""
+LARGE = 2**22
+"""Multiplications from which on other threads are worth waking."""
 
 
 def product(a: Array, b: Array) -> Array:
@@ -24,7 +27,13 @@ def product(a: Array, b: Array) -> Array:
         >>> product(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
         array([[11.]])
     """
-    return a @ b if a.size * b.shape[1] <= SMALL else (_tensor(a) @ _tensor(b)).numpy()
+    work = a.size * b.shape[1]
+    if work <= SMALL:
+        return a @ b
+    if work >= LARGE:
+        return (_tensor(a) @ _tensor(b)).numpy()
+    some = max(1, SMALL // b.size)
+    return np.concatenate([a[start : start + some] @ b for start in range(0, len(a), some)])
 
 
 def inverse(a: Array) -> Array:

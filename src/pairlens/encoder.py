@@ -29,7 +29,7 @@ from pairlens.reference import reference_ids, reference_key
 from pairlens.routes import Route
 from pairlens.shapes import Array, Embeddings, Rows, States
 from pairlens.tails import Tail, Then
-from pairlens.waiting import Pending
+from pairlens.waiting import Lanes, Pending
 
 PASSES = 4096
 """Tokens that plain forward passes take at a time: large enough for the matrix products, small enough for memory."""
@@ -58,12 +58,13 @@ class Encoder(Model):
         self.matmul = matmul
         self._graphs, self._memory = Graphs(self.device), Memory()
         self.habits: dict[Hashable, Habit | None] = {}
-        self._streams: list[torch.cuda.Stream] = []
+        self._lanes = Lanes(self.device) if self.device.type == "cuda" else None
 
     def fork(self) -> Encoder:
         """Another encoder on the same weights, for another thread."""
         other: Encoder = super().fork()
-        other._graphs, other._memory, other._streams = Graphs(self.device), Memory(), []
+        other._graphs, other._memory = Graphs(self.device), Memory()
+        other._lanes = Lanes(self.device) if self._lanes else None
         return other
 
     def forget(self) -> None:
@@ -71,15 +72,8 @@ class Encoder(Model):
         self._memory.forget()
 
     def lanes(self, count: int) -> list[AbstractContextManager[object]]:
-        """Contexts in which so many works do not stand in one another's way: streams of a CUDA device."""
-        if self.device.type != "cuda":
-            return [contextlib.nullcontext()] * count
-        while len(self._streams) < count:
-            self._streams.append(torch.cuda.Stream(self.device))
-        here = torch.cuda.current_stream(self.device)
-        for stream in self._streams[:count]:
-            stream.wait_stream(here)
-        return [torch.cuda.stream(stream) for stream in self._streams[:count]]
+        """Contexts in which so many works do not stand in one another's way."""
+        return [contextlib.nullcontext()] * count if self._lanes is None else [*self._lanes.take(count)]
 
     # Head.
 
@@ -144,16 +138,18 @@ class Encoder(Model):
         route = self.route(texts[0].role)
         if layer > 0 and route.pools_layers:
             raise ModelError("the model pools the states of all its layers, so only layer 0 determines its embedding.")
-        ids = [reference_ids(text, reference, route.reader) for text in texts]
+        token, _ = route.reader.reference_token(reference)
+        ids = [reference_ids(text, token) for text in texts]
         keys = [reference_key(text, own, layer) for text, own in zip(texts, ids, strict=True)]
         known = self._remembered(route, dict(zip(keys, zip(texts, ids, strict=True), strict=True)), layer, space)
         # References that are not known yet run with the texts, in one batch; those that are, come behind it.
         fresh = {key: row for row, key in enumerate(keys) if key not in known}
         rows = {key: row for row, key in enumerate([*fresh, *known], len(texts))}
         # A text that is its own reference goes nowhere, not even by a rounding error.
-        same = [torch.equal(own[None], text.features["input_ids"]) for own, text in zip(ids, texts, strict=True)]
+        same = [torch.equal(own, text.features["input_ids"][0]) for own, text in zip(ids, texts, strict=True)]
         places = torch.tensor([row if same[row] else rows[key] for row, key in enumerate(keys)])
-        features = batch([*texts, *(texts[row].replaced(ids[row]) for row in fresh.values())])
+        others = [{**texts[row].features, "input_ids": ids[row][None]} for row in fresh.values()]
+        features = batch([*(text.features for text in texts), *others])
         kept = torch.tensor([text.kept for text in texts]) if reference == "zero" else None
         return Start(route, layer, space, features, places, [*known.values()], kept, self.truncate_dim)
 
@@ -399,7 +395,8 @@ class Encoder(Model):
         ran = route.run(dict(features), 0, 1)
         if not self.adjusted:
             return self._finish(route, ran, space)
-        ids = [reference_ids(text, "padding", route.reader) for text in texts]
+        token, _ = route.reader.reference_token("padding")
+        ids = [reference_ids(text, token) for text in texts]
         kept = [own[torch.as_tensor(keep)] for own, keep in zip(ids, keeps, strict=True)]
         features["input_ids"] = torch.stack(kept).to(self.device)
         reference = self._before_ending(route, route.run(features, 0, 1))

@@ -31,7 +31,7 @@ class Graphs:
     """
 
     def __init__(self, device: torch.device) -> None:
-        self._device = device
+        self._device = torch.empty(0, device=device).device  # by its number: "cuda" is the current one
         # Seen once: None. What cannot be captured: False.
         self._kept: OrderedDict[Hashable, _Captured | bool | None] = OrderedDict()
         self._pools: dict[int, Any] = {}
@@ -53,32 +53,28 @@ class Graphs:
             wanted: how many of its results go to the host, at least one; the others stay on the device.
         """
         # Graphs of one stream are played one after the other and share their memory; those of two may meet.
-        stream = torch.cuda.current_stream(self._device) if self._device.type == "cuda" else None
-        lane = 0 if stream is None else stream.cuda_stream
+        lane = _lane(self._device)
         key = (name, lane, tuple([x.shape for x in inputs]))
         known, graph = key in self._kept, self._kept.get(key)
         if graph is None and known and self.enabled:
-            graph = self._capture(function, inputs, wanted, stream)
+            graph = self._capture(function, inputs, wanted, lane)
         self._kept[key] = graph
         self._kept.move_to_end(key)
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
         if isinstance(graph, _Captured) and self.enabled:
-            return graph(inputs, stream)
+            return graph(inputs)
         found = function(*[x.to(self._device) for x in inputs])
         return found[:-wanted], Pending(*found[-wanted:])
 
-    def _capture(
-        self, function: Function, inputs: Sequence[Tensor], wanted: int, stream: torch.cuda.Stream | None
-    ) -> _Captured | bool:
+    def _capture(self, function: Function, inputs: Sequence[Tensor], wanted: int, lane: int) -> _Captured | bool:
         here = [x.to(self._device) for x in inputs]
         expected = function(*here)
         try:
-            lane = 0 if stream is None else stream.cuda_stream
             if lane not in self._pools:
                 self._pools[lane] = torch.cuda.graph_pool_handle()
             graph = _Captured(function, inputs, here, expected[-wanted:], self._pools[lane])
-            graph(inputs, stream)
+            graph(inputs)
         except RuntimeError:
             # A model that asks the device for a number on its way, say to see whether a mask is needed.
             torch.cuda.synchronize()
@@ -136,11 +132,15 @@ class _Captured:
             capture_error_mode="thread_local",
         ):
             outputs = whole()
-        return outputs, graph.replay, torch.cuda.Event()
+        arrived = torch.cuda.Event()
 
-    def __call__(
-        self, inputs: Sequence[Tensor], stream: torch.cuda.Stream | None
-    ) -> tuple[tuple[Tensor, ...], Pending]:
+        def replay() -> None:
+            graph.replay()
+            arrived.record(stream)
+
+        return outputs, replay, arrived
+
+    def __call__(self, inputs: Sequence[Tensor]) -> tuple[tuple[Tensor, ...], Pending]:
         if self.last is not None:
             self.last.arrays()  # before its place is written to again
         # What was there the last time is there still. The rest: what is alike in one launch.
@@ -158,11 +158,14 @@ class _Captured:
         for into, of in moves.values():
             torch._foreach_copy_(into, of)  # pyright: ignore[reportPrivateImportUsage]
         self.replay()
-        if self.arrived is not None:
-            self.arrived.record(stream)
         self.last = Pending(arriving=(self.arriving, self.arrived))
         # Other graphs write into the same memory.
         return tuple(x.clone() for x in self.outputs[: -len(self.arriving)]), self.last
+
+
+def _lane(device: torch.device) -> int:
+    """The number of a device's current stream; `torch.cuda.current_stream` takes longer than a small launch."""
+    return torch._C._cuda_getCurrentRawStream(device.index) if device.type == "cuda" else 0
 
 
 def _on_host(tensor: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ the primal among them; reverse mode needs one cotangent per output dimension. Wh
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -19,16 +20,14 @@ import torch
 from torch import Tensor
 
 from pairlens import progress
-from pairlens.algebra import length, lengths
+from pairlens.algebra import length
 from pairlens.errors import InputError, NotConverged, NumericalError
 from pairlens.paths import Answers, Problems, slopes, sums, values
-from pairlens.planning import SAMPLES, Ask, Plan, first_points, plan
+from pairlens.planning import SAMPLES, Ask, Habit, Plan, first_points, plan
 from pairlens.quadrature import Adaptive, Rule, Table
 from pairlens.shapes import Array, Values
 from pairlens.waiting import Steps, finish
 
-AHEAD = SAMPLES[1]
-"""The sampling of e that is asked for at once where a device waits for questions rather than for answers."""
 LOOK = 0.02
 """How much of the work the first look along the paths is, roughly."""
 
@@ -76,45 +75,41 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
 def look(problems: Problems, rule: Rule, sampling: int | None = None) -> Answers:
     """Ask for e where the rule wants to know it before it begins; the problems' groups do not matter yet.
 
+    Where a device waits for questions rather than for answers, the next sampling is asked for at once.
+
     Args:
         problems: the problems.
         rule: the rule.
         sampling: what it begins with out of `planning.habit`; then both ends are known.
     """
-    if sampling is None:
-        points = first_points(rule, AHEAD if problems.waits(AHEAD) else SAMPLES[0])
-    else:
-        points = first_points(rule, sampling)[1:-1]
+    begin = SAMPLES[0] if sampling is None else sampling
+    ahead = SAMPLES[SAMPLES.index(begin) + 1]
+    points = first_points(rule, ahead if problems.waits(ahead) else begin)
+    points = points if sampling is None else points[1:-1]
     with progress.share(0, LOOK):
         return values(problems, [(i, points) for i in range(len(problems.x))])
 
 
 def integrating(
-    problems: Problems, rule: Rule, seen: Sequence[Array], first: Table | None = None
+    problems: Problems, rule: Rule, seen: Sequence[Array], habit: Habit | None = None
 ) -> Steps[list[Integral]]:
     """As `integrate`, stopping where it would wait for a device.
 
     Args:
         problems: the problems.
         rule: the rule.
-        seen: for every problem e where `look` asked for it; with `first` at the ends of the path alone, (2, dim).
-        first: the rule's habit with problems like these, where that is a table; see `planning.habit`.
+        seen: for every problem e where `look` asked for it; where the habit is a table at the path's ends, (2, dim).
+        habit: the rule's habit with problems like these; see `planning.habit`.
     """
     reached = LOOK
-    if first is not None:
+    if isinstance(habit, Table):
         progress.report(reached)  # nothing was looked at
     ends = [own[[0, -1]] for own in seen]
-    for reference, embedding in ends:
-        _check_ends(reference, embedding)
+    distances = [_distance(reference, embedding) for reference, embedding in ends]
     # Without a group nothing moves, and ends that differ do so by a rounding error.
-    moving = [i for i, (start, stop) in enumerate(ends) if problems.groups[i] and not np.array_equal(start, stop)]
-    solved: list[Integral] = [
-        Integral(
-            np.zeros((problems.groups[i], stop.shape[0])), np.zeros(problems.groups[i]), start, stop, gap=0.0, nodes=0
-        )
-        for i, (start, stop) in enumerate(ends)
-    ]
-    plans: dict[int, Plan] = {i: plan(rule, problems.noise, seen[i], problems.limit, first) for i in moving}
+    moving = [i for i, distance in enumerate(distances) if problems.groups[i] and distance > 0]
+    solved = [_nothing(count, *own) for count, own in zip(problems.groups, ends, strict=True)]
+    plans: dict[int, Plan] = {i: plan(rule, problems.noise, seen[i], problems.limit, habit) for i in moving}
     questions: dict[int, Ask | Table] = {i: next(plans[i]) for i in moving}
     while questions:
         # How many rounds there will be, nobody knows; those of tables alone are most of the work.
@@ -146,23 +141,28 @@ def measured(found: Array, starts: Array, embeddings: Array, groups: Sequence[in
         groups: how many groups each problem has.
         nodes: how many nodes the rule has.
     """
-    integrals = []
-    for own, doubt, reference, embedding, count in zip(*found, starts, embeddings, groups, strict=True):
-        _check_ends(reference, embedding)
-        if np.array_equal(reference, embedding):
-            nothing = np.zeros((count, len(embedding)))
-            integrals.append(Integral(nothing, np.zeros(count), reference, embedding, gap=0.0, nodes=0))
-        else:
-            integrals.append(_measure(own[:count], doubt[:count], reference, embedding, nodes))
-    return integrals
+    return [
+        _measure(both[:, :count], reference, embedding, nodes)
+        if _distance(reference, embedding) > 0
+        else _nothing(count, reference, embedding)
+        for both, reference, embedding, count in zip(found.swapaxes(0, 1), starts, embeddings, groups, strict=True)
+    ]
 
 
-def _check_ends(reference: Array, embedding: Array) -> None:
-    if not (np.isfinite(reference).all() and np.isfinite(embedding).all()):
+def _nothing(groups: int, reference: Array, embedding: Array) -> Integral:
+    """What groups contribute where nothing moves."""
+    return Integral(np.zeros((groups, len(embedding))), np.zeros(groups), reference, embedding, gap=0.0, nodes=0)
+
+
+def _distance(reference: Array, embedding: Array) -> float:
+    """How far e goes."""
+    found = length(embedding - reference)
+    if not math.isfinite(found):
         raise NumericalError(
             "the embedding holds NaN or infinite numbers, so there is nothing to explain. "
             "Check the model's weights (and its dtype: half precision overflows easily)."
         )
+    return found
 
 
 def _not_converged(integral: Integral, rule: Adaptive, problems: Problems, index: int) -> NotConverged:
@@ -209,25 +209,32 @@ def _answer(
         yield
         every = functools.reduce(np.add, [part.arrays()[0] for part in pending])
         for i, table in tables:
-            integral = _measure(*every[:, i, : problems.groups[i]], *ends[i], nodes=len(table))
+            integral = _measure(every[:, i, : problems.groups[i]], *ends[i], nodes=len(table))
             if solved[i].nodes == 0 or integral.gap < solved[i].gap:
                 solved[i] = integral
             answers[i] = np.array([integral.gap])
     return answers
 
 
-def _measure(values: Array, doubt: Array, reference: Array, embedding: Array, nodes: int) -> Integral:
-    """The gap of the total, and from it what the difference of two rules says about each row."""
-    if not np.isfinite(values).all():
+def _measure(found: Array, reference: Array, embedding: Array, nodes: int) -> Integral:
+    """The gap of the total, and from it what the difference of two rules says about each row.
+
+    Args:
+        found: the rows by a rule, and how much another one differs, (2, groups, dim).
+        reference: e(r).
+        embedding: e(x).
+        nodes: how many nodes the rule has.
+    """
+    target, (total, doubt) = embedding - reference, found.sum(1)
+    sizes, doubts = np.sqrt(np.einsum("fgk,fgk->fg", found, found))
+    if not math.isfinite(sizes.sum()):
         raise NumericalError("a derivative of the embedding is not finite along the path; try another method or layer.")
-    target = embedding - reference
-    miss, size = length(values.sum(0) - target), length(target)
+    miss, size, differ = length(total - target), length(target), length(doubt)
     # How wrong the rule is compared with how much the two rules differ is known for the total: take it over to the
     # rows, which differ in the same integrand. Never less than the row's share of the miss.
-    total = length(doubt.sum(0))
-    scale = min(1.0, 3 * miss / total) if total > 0 else 0.0
-    error = np.maximum(scale * lengths(doubt), miss / size * lengths(values))
-    return Integral(values, error, reference, embedding, gap=miss / size, nodes=nodes)
+    scale = min(1.0, 3 * miss / differ) if differ > 0 else 0.0
+    error = np.maximum(scale * doubts, miss / size * sizes)
+    return Integral(found[0].copy(), error, reference, embedding, gap=miss / size, nodes=nodes)
 
 
 def check_groups(groups: Tensor, shape: torch.Size) -> tuple[Tensor, int]:

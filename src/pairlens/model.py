@@ -192,7 +192,7 @@ class Model:
     def _features(self, texts: Sequence[Text], rows: Tensor) -> dict[str, Any]:
         """The model's input for a batch in which row i is text `rows[i]`."""
         rows = rows.to(self.device)
-        every = batch(texts)
+        every = batch([text.features for text in texts])
         return {n: own.to(self.device)[rows] if isinstance(own, Tensor) else own for n, own in every.items()}
 
     def _finish(self, route: Route, ran: dict[str, Any], space: str) -> Tensor:

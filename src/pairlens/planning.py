@@ -72,6 +72,8 @@ STUCK = 0.8
 """Where derivatives are inexact, a longer rule that leaves so much of the gap shows that it is theirs, not its own."""
 HABIT = 8
 """The longest rule that is taken out of habit. A longer one that fails is dearer than the looks it saves (measured)."""
+ROUGH = 1e-8
+"""Where e's rounding error is larger, norms may lose half of the digits of a double."""
 MAX_ORDER = 96
 """The longest Gauss rule that is tried before cutting the path into panels."""
 PANEL = 3
@@ -107,10 +109,11 @@ def habit(rule: Rule, noise: float, typical: Iterable[Array]) -> Habit | None:
     charts = (SAMPLED, *CHARTS)
     orders = []
     for seen in typical:
-        total, floor = _scale(seen, noise)
+        samples = _Samples.of(seen, noise)
+        total, floor = samples.scale(noise)
         if not total > 0:
             return None
-        good = _outlook(_coefficients(seen, charts) / total, rule.tol, floor).good
+        good = _outlook(_coefficients(samples, charts) / total, rule.tol, floor).good
         orders.append(np.where(good.any(1), good.argmax(1) + 1, np.inf))
         if orders[-1].min() > HABIT + 1:
             return SAMPLES[1]  # one that is much harder is enough: there are more like it
@@ -122,25 +125,26 @@ def habit(rule: Rule, noise: float, typical: Iterable[Array]) -> Habit | None:
     return mapped_gauss(int(needed[best]), charts[best]) if needed[best] <= min(HABIT, rule.max_nodes) else SAMPLES[1]
 
 
-def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, first: Table | None = None) -> Plan:
+def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, habit: Habit | None = None) -> Plan:
     """Propose tables until one reaches the rule's tolerance; gives up where nothing more can be done.
 
     Args:
         rule: a fixed rule proposes itself, once.
         noise: relative rounding error of e; differences below it mean nothing.
-        seen: e at the `first_points`, (points, dim); with `first` at both ends alone.
+        seen: e at the `first_points`, (points, dim); where the habit is a rule at both ends alone.
         limit: relative rounding error of e's derivatives: a gap below it may not be the rule's, see `STUCK`.
-        first: the `habit`'s rule, to be tried first.
+        habit: a rule to be tried first, or the sampling to begin with.
     """
     if not isinstance(rule, Adaptive):
         yield rule.table()
         return
-    if first is not None:
-        gap = yield first
+    begin = habit if isinstance(habit, int) else SAMPLES[0]
+    if isinstance(habit, Table):
+        gap = yield habit
         if gap[0] <= rule.tol:
             return
         seen = yield Ask(first_points(rule))
-    found = yield from _smooth_rule(rule, noise, seen)
+    found = yield from _smooth_rule(rule, noise, seen, begin)
     if found is not None:
         (chart, order), before = found, math.inf
         while order <= min(MAX_ORDER, rule.max_nodes):
@@ -162,25 +166,61 @@ def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, first: Table
         tol *= rule.tol / gap[0] / 2
 
 
-def _scale(seen: Array, noise: float) -> tuple[float, float]:
-    """How far e goes, and the part of that which is rounding error."""
-    total, size = algebra.length(seen[-1] - seen[0]), float(algebra.lengths(seen).max())
-    return total, noise * size / total if total > 0 else 0.0
+@dataclass(frozen=True)
+class _Samples:
+    """What a plan looks at: e at points of the path, (points, dim), and their products with one another.
+
+    All it looks at are norms of sums. Where they are `rough` anyway, the products are enough for that.
+    """
+
+    values: Array
+    products: Array
+    rough: bool
+
+    @classmethod
+    def of(cls, values: Array, noise: float) -> _Samples:
+        """Samples with a relative rounding error."""
+        return cls(values, algebra.product(values, values.T), noise > ROUGH)
+
+    def every(self, step: int) -> _Samples:
+        """One of so many."""
+        return _Samples(self.values[::step], self.products[::step, ::step], self.rough)
+
+    def scale(self, noise: float) -> tuple[float, float]:
+        """How far e goes, and the part of that which is rounding error."""
+        total = algebra.length(self.values[-1] - self.values[0])
+        return total, noise * math.sqrt(self.products.diagonal().max()) / total if total > 0 else 0.0
+
+    def moves(self) -> Array:
+        """How far e goes from each to the next."""
+        squares = self.products.diagonal()
+        return np.sqrt(np.maximum(squares[1:] + squares[:-1] - 2 * self.products.diagonal(1), 0.0))
+
+    def norms(self, factors: Array) -> Array:
+        """The norms of sums, each with its factors, (sums, points)."""
+        if not self.rough:
+            return algebra.lengths(algebra.product(factors, self.values))
+        squares = np.einsum("sn,sn->s", algebra.product(factors, self.products), factors)
+        return np.sqrt(np.maximum(squares, 0.0))
 
 
-def _smooth_rule(rule: Adaptive, noise: float, seen: Array) -> Generator[Ask, Array, tuple[SinhMap, int] | None]:
+def _smooth_rule(
+    rule: Adaptive, noise: float, seen: Array, begin: int
+) -> Generator[Ask, Array, tuple[SinhMap, int] | None]:
     """The map for this path and the order of the Gauss rule it needs, or None where e is not smooth enough."""
-    total, floor = _scale(seen, noise)
-    sampled, counts = SAMPLED, list(SAMPLES)
+    samples = _Samples.of(seen, noise)
+    total, floor = samples.scale(noise)
+    sampled, counts = SAMPLED, [count for count in SAMPLES if count >= begin]
     while counts:
         count = counts.pop(0)
         if count >= len(seen):
             seen = yield from _sample(sampled, seen, count)
-        values = seen[:: (len(seen) - 1) // count]
+            samples = _Samples.of(seen, noise)
+        own = samples.every((len(seen) - 1) // count)
         charts = (sampled, *CHARTS)
         if count > SAMPLES[0]:
-            charts = (*charts, SinhMap.fit(sampled(_chebyshev(count))[0], values))
-        coefficients = _coefficients(values, charts) / total
+            charts = (*charts, SinhMap.fit(sampled(_chebyshev(count))[0], own.moves()))
+        coefficients = _coefficients(own, charts) / total
         found = _shortest(coefficients, rule.tol, floor)
         if found is not None:
             return charts[found[0]], found[1]
@@ -204,22 +244,26 @@ def _chebyshev(count: int) -> Array:
     return (1 - np.cos(np.pi * np.arange(count + 1) / count)) / 2
 
 
-def _coefficients(values: Array, charts: tuple[SinhMap, ...]) -> Array:
-    """Norms of Chebyshev coefficients in maps, (maps, degrees), from values at `_chebyshev` points of the first."""
-    found = algebra.product(_cosines(len(values) - 1, charts), values)
-    return algebra.lengths(found).reshape(len(charts), -1)
+def _coefficients(samples: _Samples, charts: tuple[SinhMap, ...]) -> Array:
+    """Norms of Chebyshev coefficients in maps, (maps, degrees), from samples at `_chebyshev` points of the first."""
+    every = np.concatenate([_cosines(len(samples.values) - 1, charts[0], chart) for chart in charts])
+    return samples.norms(every).reshape(len(charts), -1)
 
 
-@functools.lru_cache(maxsize=32)
-def _cosines(count: int, charts: tuple[SinhMap, ...]) -> Array:
-    """The matrix from values at `_chebyshev` points of the first map to Chebyshev coefficients in each, map by map."""
+@functools.lru_cache(maxsize=64)
+def _cosines(count: int, sampled: SinhMap, chart: SinhMap) -> Array:
+    """The matrix from values at `_chebyshev` points of one map to Chebyshev coefficients in another."""
+    return _cosine(count) @ _interpolation(count, sampled.inverse(chart(_chebyshev(count))[0]))
+
+
+@functools.cache
+def _cosine(count: int) -> Array:
+    """The matrix from values at `_chebyshev` points to Chebyshev coefficients."""
     every = np.cos(np.pi * np.outer(np.arange(count + 1), np.arange(count + 1)) / count)
     every[:, [0, -1]] /= 2
     every[[0, -1]] /= 2
     # The points run against the cosine, which turns the sign of every second coefficient; norms do not see it.
-    own = 2 / count * every
-    places = [charts[0].inverse(chart(_chebyshev(count))[0]) for chart in charts]
-    return np.concatenate([own @ _interpolation(count, there) for there in places])
+    return 2 / count * every
 
 
 def _interpolation(count: int, places: Array) -> Array:

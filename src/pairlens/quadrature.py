@@ -145,10 +145,10 @@ class SinhMap:
         return (np.arcsinh((points - self.centre) / self.width) - low) / (high - low)
 
     @classmethod
-    def fit(cls, points: Array, values: Array) -> SinhMap:
-        """The map for a function that takes `values` (points, dim) at `points`: centred where it moves fastest."""
-        steps = np.diff(points)
-        speed = np.linalg.norm(np.diff(values, axis=0), axis=1) / steps
+    def fit(cls, points: Array, moves: Array) -> SinhMap:
+        """The map for a function that `moves` so far from each point to the next: centred where it is fastest."""
+        steps = points[1:] - points[:-1]
+        speed = moves / steps
         if speed.min() > 0.8 * speed.max():
             return cls(0.5, math.inf)
         fast = speed > speed.max() / 2

@@ -37,13 +37,12 @@ def reference_token(reference: str, reader: Tokenizing) -> tuple[int, str]:
     raise ModelError("the model's tokenizer has neither a padding nor an end token to make a reference of.")
 
 
-def reference_ids(text: Text, reference: str, reader: Tokenizing) -> Tensor:
-    """Token ids of the reference input: special and prompt tokens kept, every other one replaced, (tokens,).
+def reference_ids(text: Text, token: int) -> Tensor:
+    """Token ids of the reference input: special and prompt tokens kept, this one for every other, (tokens,).
 
     The zero reference takes its special rows from the padding one.
     """
-    ids = text.features["input_ids"][0].numpy()
-    return torch.from_numpy(np.where(text.kept, ids, reference_token(reference, reader)[0]))
+    return torch.from_numpy(np.where(text.kept, text.features["input_ids"].numpy()[0], token))
 
 
 def reference_key(text: Text, ids: Tensor, layer: int) -> Hashable:

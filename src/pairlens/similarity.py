@@ -11,6 +11,7 @@ texts of one length share, is made once and kept as long as its contributions ar
 
 from __future__ import annotations
 
+import functools
 import warnings
 from dataclasses import dataclass, field
 from typing import Any
@@ -105,7 +106,7 @@ class _Inside:
 
     `plane`: an orthonormal basis (dim, 0 to 2), empty where nothing leaves. Along it: `values` (units, directions),
     `scored` (directions,), `residuals` (draws, directions) of the noise. Outside it: `sizes` (units,), the lengths of
-    the values, with their errors as the two factors of a bound, (units, 2) each.
+    the values, with their errors as the two factors of a bound, (2, units) each.
     """
 
     plane: Array
@@ -175,15 +176,16 @@ class _Side:
         if known is None:
             if len(self._insides) >= OTHERS:
                 self._insides.clear()
-            known = self._insides[other.key] = self._seen(_plane(self, other))
+            plane = _span(*sorted((self.key, other.key))) if self.projected else np.zeros((len(self.scored), 0))
+            known = self._insides[other.key] = self._seen(plane)
         return known
 
     def _seen(self, plane: Array) -> _Inside:
-        along, squares = self.scale * (self.values @ plane), np.einsum("nk,nk->n", self.values, self.values)
-        squares = self.scale**2 * squares - (along**2).sum(1)
+        along, every = self.scale * (self.values @ plane), self.scale * algebra.lengths(self.values)
+        inside = algebra.lengths(along)
+        sizes, error = np.sqrt(np.maximum((every - inside) * (every + inside), 0.0)), self.error
+        bounds = np.array([error, sizes]), np.array([sizes + error, error])
         residuals = None if self.noise is None else self.noise[1] @ plane
-        sizes, error = np.sqrt(np.maximum(squares, 0.0)), self.error
-        bounds = np.stack([error, sizes], axis=1), np.stack([sizes + error, error], axis=1)
         return _Inside(plane, along, self.scored @ plane, residuals, sizes, bounds)
 
 
@@ -227,21 +229,17 @@ def _check_space(c: Contributions, reference_terms: str, measure: str) -> None:
         )
 
 
-def _plane(a: _Side, b: _Side) -> Array:
-    """An orthonormal basis of what leaves the matrix, the same for (a, b) and (b, a).
-
-    That is what the two references span; nearly parallel ones span one direction, and zero ones none.
-    """
-    one, other = (a, b) if a.key <= b.key else (b, a)
-    units = [side.reference / algebra.length(side.reference) for side in (one, other) if side.reference.any()]
-    if not (a.projected and units):
-        return np.zeros((len(a.scored), 0))
-    if len(units) == 1:
-        return units[0][:, None]
+@functools.lru_cache(maxsize=256)
+def _span(*references: bytes) -> Array:
+    """An orthonormal basis of what two references span, in float64; nearly parallel ones span one direction."""
+    vectors = [np.frombuffer(own) for own in references]
+    lengths = [algebra.length(own) for own in vectors]
+    units = [own / length for own, length in zip(vectors, lengths, strict=True) if length > 0]
     # Singular vectors of two unit vectors are their sum and their difference.
-    both = [units[0] + units[1], units[0] - units[1]]
-    sizes = [algebra.length(own) for own in both]
-    return np.stack([own / size for own, size in zip(both, sizes, strict=True) if size > PARALLEL * max(sizes)], axis=1)
+    axes = [units[0] + units[1], units[0] - units[1]] if len(units) == 2 else units
+    sizes = [algebra.length(own) for own in axes]
+    kept = [own / size for own, size in zip(axes, sizes, strict=True) if size > PARALLEL * max(sizes)]
+    return np.array(kept).reshape(-1, len(vectors[0])).T
 
 
 def _matrix(a: _Side, b: _Side, inside_a: _Inside, inside_b: _Inside) -> Array:
@@ -256,7 +254,7 @@ def _matrix(a: _Side, b: _Side, inside_a: _Inside, inside_b: _Inside) -> Array:
 def _entry_error(a: _Side, b: _Side, inside_a: _Inside, inside_b: _Inside) -> Array:
     """How far off each entry may be: a bound from the rows' own errors; where texts were sampled, a standard error."""
     if a.noise is None and b.noise is None:
-        return inside_a.bounds[0] @ inside_b.bounds[1].T
+        return inside_a.bounds[0].T @ inside_b.bounds[1]
     # A side without noise has none in no draws.
     dim, none = len(a.scored), np.zeros((0, inside_a.plane.shape[1]))
     weights_a, residuals_a = a.noise or (np.zeros((0, len(a.values))), np.zeros((0, dim)))

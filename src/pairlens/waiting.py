@@ -8,8 +8,9 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 import numpy as np
+import torch
 from torch import Tensor
-from torch.cuda import Event
+from torch.cuda import Event, Stream
 
 from pairlens.shapes import Array
 
@@ -55,6 +56,49 @@ def _sent(tensor: Tensor) -> Tensor:
     if tensor.is_cuda:
         return (tensor.double() if exact else tensor).to("cpu", non_blocking=True)
     return tensor.cpu().double() if exact else tensor.cpu()
+
+
+class Lanes:
+    """Streams of a CUDA device, so that several works do not stand in one another's way.
+
+    Args:
+        device: the device.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._streams: list[Stream] = []
+        self._begun = Event()
+
+    def take(self, count: int) -> list[_Lane]:
+        """Contexts for so many works; what has been asked of the device before comes before them."""
+        while len(self._streams) < count:
+            self._streams.append(Stream(self._device))
+        before, here = torch.cuda.current_stream(), torch.cuda.current_stream(self._device)
+        self._begun.record(here)
+        for stream in self._streams[:count]:
+            stream.wait_event(self._begun)
+        return [_Lane(stream, here, before) for stream in self._streams[:count]]
+
+
+class _Lane:
+    """As `torch.cuda.stream`, with what that looks up each time known: it is entered twice a text or more.
+
+    Args:
+        stream: the stream to work on.
+        here: the device's stream outside.
+        before: the stream outside, perhaps another device's.
+    """
+
+    def __init__(self, stream: Stream, here: Stream, before: Stream) -> None:
+        self._stream, self._here, self._before = stream, here, before
+
+    def __enter__(self) -> None:
+        torch.cuda.set_stream(self._stream)
+
+    def __exit__(self, *_: object) -> None:
+        torch.cuda.set_stream(self._here)
+        torch.cuda.set_stream(self._before)
 
 
 def together(works: Iterable[Steps[T]], places: Sequence[AbstractContextManager[object]] = ()) -> list[T]:

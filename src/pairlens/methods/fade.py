@@ -115,8 +115,8 @@ class Fade:
         positions = found if self.positions == "close" else {}
         ids = None
         if encoder.adjusted:
-            reader = encoder.route(texts[0].role).reader
-            ids = torch.stack([reference_ids(text, "padding", reader) for text in texts])
+            token, _ = encoder.route(texts[0].role).reader.reference_token("padding")
+            ids = torch.stack([reference_ids(text, token) for text in texts])
 
         # On several paths some tokens fade in early; a higher power keeps their gates from jumping open.
         power = POWERS[self.positions if self.paths == 1 else "keep"]

@@ -24,7 +24,7 @@ from pairlens.paths import Problems, at_once, rounding, values
 from pairlens.planning import SAMPLES, Habit, first_points
 from pairlens.quadrature import Adaptive, Rule, Table
 from pairlens.reading import Text
-from pairlens.reference import REFERENCES, reference_token
+from pairlens.reference import REFERENCES
 from pairlens.shapes import Array, States
 from pairlens.tails import Tail, Then
 from pairlens.waiting import Steps, finish
@@ -62,7 +62,7 @@ class IntegratedJacobian:
         """What of this method belongs into a result's settings."""
         if encoder.route(role).static:
             return {"layer": 0, "reference": "zero"}
-        token = reference_token(self.reference, encoder.route(role).reader)[1]
+        _, token = encoder.route(role).reader.reference_token(self.reference)
         return {
             "layer": encoder.layer_index(self.layer, role),
             "reference": self.reference,
@@ -238,9 +238,8 @@ class IntegratedJacobian:
 
         With a habit they were told so, and it was seen before; see `_habit`.
         """
-        first = habit if isinstance(habit, Table) else None
         try:
-            integrals = yield from integrating(problems, rule, seen, first)
+            integrals = yield from integrating(problems, rule, seen, habit)
         except NotConverged as error:
             text = heads.texts[error.index].text
             raise NotConverged(f"in {text!r:.60} {error}", gap=error.gap, tol=error.tol) from None
