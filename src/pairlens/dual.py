@@ -26,6 +26,7 @@ from torch import Tensor
 from torch.func import jvp, vmap
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
+from pairlens import kernels
 from pairlens.shapes import Array
 
 RULES: dict[Any, Callable[..., Any]] = {}
@@ -203,6 +204,8 @@ def project(tangent: Tensor, weight: Tensor) -> Tensor:
     """Tangents times a weight, as exactly as the policy says."""
     if _policy[-1] == "bf16" and tangent.dtype == torch.float32:
         return F.linear(tangent.bfloat16(), weight.bfloat16()).float()
+    if _policy[-1] == "highest" and kernels.multiplies(tangent, weight):
+        return kernels.multiply(tangent, weight)
     with narrow(tangent):
         if by_tokens(tangent):
             return F.linear(tangent.transpose(1, 2), weight).transpose(1, 2)

@@ -12,6 +12,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from pairlens import kernels
 from pairlens.attention import attention
 from pairlens.dual import RULES, Dual, Groups, Unruled, bare, by_forward_mode
 from pairlens.later import Ending, Norm, Projection, Scaled, normalised, scaled
@@ -60,7 +61,11 @@ def _linear(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     x, weight = args[0], args[1] if len(args) > 1 else kwargs["weight"]
     if not isinstance(x, Dual) or isinstance(weight, Dual) or x.axis == x.ndim - 1:
         return by_forward_mode(func, args, kwargs)
-    primal = func(x.primal, *args[1:], **kwargs)
+    bias = args[2] if len(args) > 2 else kwargs.get("bias")
+    if kernels.multiplies(x.primal, weight):
+        primal = kernels.multiply(x.primal, weight, bias)
+    else:
+        primal = func(x.primal, weight, bias)
     if x.axis is None and weight.shape[0] <= weight.shape[1]:
         return x.like(primal, Ending(x.now(), weight))
     return x.like(primal, Projection(x.lazy, weight), x.axis)
