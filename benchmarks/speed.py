@@ -118,7 +118,8 @@ def planning(lens: Lens, data: str | None) -> None:
             measure("", [A, B], layer, 5)
         if data is not None:
             some = np.random.default_rng(0).permutation(sentences(data))[:40]
-            measure(", sentences", [str(text) for text in some], 0, 2)
+            for layer in (1, 0):
+                measure(", sentences", [str(text) for text in some], layer, 2)
     finally:
         for name, own in plain.items():
             setattr(integrate, name, own)

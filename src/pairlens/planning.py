@@ -49,11 +49,11 @@ Plan = Generator[Ask | Table, Array, None]
 
 SAMPLES = (8, 16, 32, 64, 128)
 """Nested Chebyshev samplings, each tried only where the one before it did not settle the matter."""
-SAFETY = 5.5
+SAFETY = 5.25
 """An n-point rule is wrong by less than this times 2n times the coefficient beyond 2n (measured: 1.8 to 3.2 times)."""
 REACH = 0.75
 """So many times a sampling's own degree is the longest rule that it may propose, from how its coefficients fall off."""
-SLOWING = 0.6
+SLOWING = 0.56
 """Beyond the sampling coefficients fall off so much more slowly than inside it."""
 SAMPLED = SinhMap(0.55, 0.15)
 """The map in whose variable the first samplings are made."""
