@@ -163,9 +163,11 @@ def batch(model: Any, data: str, count: int) -> list[dict[str, Any]]:
         with differentiable():
             # Operations are counted where PyTorch sees the products.
             strong, kernels.STRONG = kernels.STRONG, set()
-            with FlopCounterMode(display=False) as counter:
-                tail.derivatives(points, direction, rows, groups)
-            kernels.STRONG = strong
+            try:
+                with FlopCounterMode(display=False) as counter:
+                    tail.derivatives(points, direction, rows, groups)
+            finally:
+                kernels.STRONG = strong
             value = tail.derivatives(points, direction, rows, groups)
             passes = milliseconds(
                 lambda t=tail, g=groups, d=direction, p=points, r=rows: t.derivatives(p, d, r, g), 5, 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -72,12 +74,24 @@ def test_products_of_rough_values_say_what_the_values_do(centre, width):
         np.testing.assert_allclose(exact.norms(own), rough.norms(own), atol=1e-6)
 
 
+@pytest.mark.parametrize(("offset", "size"), [(1e4, 1e-5), (1.0, 1e-9), (0.0, 1.0)])
+def test_a_path_far_from_zero_is_planned_like_one_beside_it(offset, size):
+    e, slope = arctan(0.3, 0.05)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table, asked = drive(
+            Adaptive(1e-3), lambda a: offset + size * e(a), lambda a: size * slope(a), noise=1e-16 * (offset + size)
+        )
+    assert len(table) <= 12
+    assert asked["values"] <= 30
+
+
 def test_a_sampling_out_of_habit_is_begun_with():
     rule, (e, _) = Adaptive(1e-3), arctan(0.55, 0.4)
     seen, wide = (e(first_points(rule, count)) for count in SAMPLES[1:3])
 
     def proposal(values, begin):
-        table = next(plan(rule, 1e-15, values, habit=begin))
+        table = next(plan(rule, 1e-15, values, usual=begin))
         assert isinstance(table, Table)
         return table.nodes
 
@@ -150,7 +164,9 @@ def test_all_but_the_hardest_make_a_habit_and_hard_ones_a_sampling():
     half = habit(rule, 1e-15, typical(easy, hard, hard, rule=rule))
     assert isinstance(half, Table)
     assert len(half) > len(alone)
-    assert habit(rule, 1e-15, typical(easy, easy, (0.5, 0.02), rule=rule)) == SAMPLES[1]
+    # The sampling that settles the first hard one.
+    assert habit(rule, 1e-15, typical(easy, easy, (0.5, 0.02), rule=rule)) == SAMPLES[2]
+    assert habit(rule, 1e-15, typical(easy, easy, (0.5, 0.1), rule=rule)) == SAMPLES[1]
     assert habit(rule, 1e-15, [np.ones((21, 3))] * 4) is None, "a path that goes nowhere"
     assert habit(rule, 1e-15, [np.full((21, 3), np.nan)] * 4) is None
     assert habit(GaussLegendre(3), 1e-15, typical(easy, easy, rule=rule)) is None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from pairlens.waiting import Pending, finish, together
+from pairlens.waiting import Pending, _Lane, finish, together
 
 
 def test_the_numbers_arrive_in_float64():
@@ -48,3 +48,15 @@ def test_what_is_given_up_is_closed():
     with pytest.raises(ValueError, match="b"):
         together([work("a", fails=False), work("b", fails=True), work("c", fails=False)])
     assert sorted(closed) == ["a", "b", "c"]
+
+
+def test_a_lane_is_left_as_it_was_entered_even_by_an_error(monkeypatch):
+    streams: list[object] = []
+    monkeypatch.setattr(torch.cuda, "set_stream", streams.append)
+    lane = _Lane("own", "outside", "another device's")  # pyright: ignore[reportArgumentType]
+    with lane:
+        assert streams == ["own"]
+    assert streams == ["own", "outside", "another device's"]
+    with pytest.raises(KeyError), lane:
+        raise KeyError
+    assert streams[3:] == ["own", "outside", "another device's"]

@@ -32,6 +32,8 @@ def product(a: Array, b: Array) -> Array:
         return a @ b
     if work >= LARGE:
         return (_tensor(a) @ _tensor(b)).numpy()
+    if len(a) < b.shape[1]:
+        return product(b.T, a.T).T
     some = max(1, SMALL // b.size)
     return np.concatenate([a[start : start + some] @ b for start in range(0, len(a), some)])
 

@@ -79,7 +79,7 @@ class Contributions:
 
 
 def freeze(result: object) -> None:
-    """Make a result's arrays read-only, and its settings its own: a change would belie the identity."""
+    """Make the arrays of a result read-only, and its `settings` its own: a change would belie the identity."""
     own = vars(result)
     for name, value in own.items():
         if isinstance(value, np.ndarray) and value.flags.writeable:

@@ -25,7 +25,7 @@ from pairlens.model import PROBE, Model
 from pairlens.paths import BUDGET
 from pairlens.planning import Habit
 from pairlens.reading import Text, batch
-from pairlens.reference import reference_ids, reference_key
+from pairlens.reference import reference_ids, reference_key, reference_token
 from pairlens.routes import Route
 from pairlens.shapes import Array, Embeddings, Rows, States
 from pairlens.tails import Tail, Then
@@ -138,7 +138,7 @@ class Encoder(Model):
         route = self.route(texts[0].role)
         if layer > 0 and route.pools_layers:
             raise ModelError("the model pools the states of all its layers, so only layer 0 determines its embedding.")
-        token, _ = route.reader.reference_token(reference)
+        token, _ = reference_token(reference, route.reader)
         ids = [reference_ids(text, token) for text in texts]
         keys = [reference_key(text, own, layer) for text, own in zip(texts, ids, strict=True)]
         known = self._remembered(route, dict(zip(keys, zip(texts, ids, strict=True), strict=True)), layer, space)
@@ -395,7 +395,7 @@ class Encoder(Model):
         ran = route.run(dict(features), 0, 1)
         if not self.adjusted:
             return self._finish(route, ran, space)
-        token, _ = route.reader.reference_token("padding")
+        token, _ = reference_token("padding", route.reader)
         ids = [reference_ids(text, token) for text in texts]
         kept = [own[torch.as_tensor(keep)] for own, keep in zip(ids, keeps, strict=True)]
         features["input_ids"] = torch.stack(kept).to(self.device)

@@ -7,6 +7,7 @@ that, and from then on it is replayed. What cannot be captured runs as it is for
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -52,6 +53,12 @@ class Graphs:
             inputs: its arguments, on the device or on the host.
             wanted: how many of its results go to the host, at least one; the others stay on the device.
         """
+        with torch.cuda.device(self._device) if self._device.type == "cuda" else contextlib.nullcontext():
+            return self._run(name, function, inputs, wanted)
+
+    def _run(
+        self, name: Hashable, function: Function, inputs: Sequence[Tensor], wanted: int
+    ) -> tuple[tuple[Tensor, ...], Pending]:
         # Graphs of one stream are played one after the other and share their memory; those of two may meet.
         lane = _lane(self._device)
         key = (name, lane, tuple([x.shape for x in inputs]))

@@ -75,7 +75,7 @@ def integrate(problems: Problems, rule: Rule) -> list[Integral]:
 def look(problems: Problems, rule: Rule, sampling: int | None = None) -> Answers:
     """Ask for e where the rule wants to know it before it begins; the problems' groups do not matter yet.
 
-    Where a device waits for questions rather than for answers, the next sampling is asked for at once.
+    Where a device waits for questions rather than for answers, the second or third sampling is asked for at once.
 
     Args:
         problems: the problems.
@@ -83,7 +83,7 @@ def look(problems: Problems, rule: Rule, sampling: int | None = None) -> Answers
         sampling: what it begins with out of `planning.habit`; then both ends are known.
     """
     begin = SAMPLES[0] if sampling is None else sampling
-    ahead = SAMPLES[SAMPLES.index(begin) + 1]
+    ahead = SAMPLES[min(SAMPLES.index(begin) + 1, 2)]
     points = first_points(rule, ahead if problems.waits(ahead) else begin)
     points = points if sampling is None else points[1:-1]
     with progress.share(0, LOOK):
@@ -156,7 +156,8 @@ def _nothing(groups: int, reference: Array, embedding: Array) -> Integral:
 
 def _distance(reference: Array, embedding: Array) -> float:
     """How far e goes."""
-    found = length(embedding - reference)
+    with np.errstate(invalid="ignore"):
+        found = length(embedding - reference)
     if not math.isfinite(found):
         raise NumericalError(
             "the embedding holds NaN or infinite numbers, so there is nothing to explain. "

@@ -67,6 +67,8 @@ def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     width, out = weight.shape[1], weight.shape[0]
     rows = x.numel() // width
     found = torch.empty(*x.shape[:-1], out, dtype=x.dtype, device=x.device)
+    if not found.numel():
+        return found
     high, wide, deep, warps = (128, 64, 32, 8) if rows >= LARGE else (64, 32, 64, 4)
     _multiply[(triton.cdiv(rows, high) * triton.cdiv(out, wide),)](
         x,

@@ -85,8 +85,8 @@ def first_points(rule: Rule, count: int = SAMPLES[0]) -> Array:
 
     Args:
         rule: the rule.
-        count: the sampling to begin with, of `SAMPLES`: a larger one where waiting costs more than values do, or out of
-            `habit`. What is proposed is the same.
+        count: one of `SAMPLES`: the one to begin with, out of `habit` perhaps, or a larger one where waiting costs more
+            than values do, which proposes the same.
     """
     return SAMPLED(_chebyshev(count))[0] if isinstance(rule, Adaptive) else np.array([0.0, 1.0])
 
@@ -113,10 +113,11 @@ def habit(rule: Rule, noise: float, typical: Iterable[Array]) -> Habit | None:
         total, floor = samples.scale(noise)
         if not total > 0:
             return None
-        good = _outlook(_coefficients(samples, charts) / total, rule.tol, floor).good
+        coefficients = _coefficients(samples, charts) / total
+        good = _outlook(coefficients, rule.tol, floor).good
         orders.append(np.where(good.any(1), good.argmax(1) + 1, np.inf))
-        if orders[-1].min() > HABIT + 1:
-            return SAMPLES[1]  # one that is much harder is enough: there are more like it
+        if orders[-1].min() > HABIT + 1:  # one that is much harder is enough: there are more like it
+            return SAMPLES[2] if _shortest(coefficients, rule.tol, floor) is None else SAMPLES[1]
     if len(orders) < 2:
         return None
     # All but the hardest of them.
@@ -125,7 +126,7 @@ def habit(rule: Rule, noise: float, typical: Iterable[Array]) -> Habit | None:
     return mapped_gauss(int(needed[best]), charts[best]) if needed[best] <= min(HABIT, rule.max_nodes) else SAMPLES[1]
 
 
-def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, habit: Habit | None = None) -> Plan:
+def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, usual: Habit | None = None) -> Plan:
     """Propose tables until one reaches the rule's tolerance; gives up where nothing more can be done.
 
     Args:
@@ -133,14 +134,14 @@ def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, habit: Habit
         noise: relative rounding error of e; differences below it mean nothing.
         seen: e at the `first_points`, (points, dim); where the habit is a rule at both ends alone.
         limit: relative rounding error of e's derivatives: a gap below it may not be the rule's, see `STUCK`.
-        habit: a rule to be tried first, or the sampling to begin with.
+        usual: the `habit`: a rule to be tried first, or the sampling to begin with.
     """
     if not isinstance(rule, Adaptive):
         yield rule.table()
         return
-    begin = habit if isinstance(habit, int) else SAMPLES[0]
-    if isinstance(habit, Table):
-        gap = yield habit
+    begin = usual if isinstance(usual, int) else SAMPLES[0]
+    if isinstance(usual, Table):
+        gap = yield usual
         if gap[0] <= rule.tol:
             return
         seen = yield Ask(first_points(rule))
@@ -168,37 +169,36 @@ def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, habit: Habit
 
 @dataclass(frozen=True)
 class _Samples:
-    """What a plan looks at: e at points of the path, (points, dim), and their products with one another.
+    """What a plan looks at: norms of sums of e's values at points of the path, (points, dim).
 
-    All it looks at are norms of sums. Where they are `rough` anyway, the products are enough for that.
+    `products`: those of the values with one another, (points, points), where the values are rough anyway: norms come
+    from them then, which loses half of the digits of a double and costs less. None elsewhere.
     """
 
     values: Array
-    products: Array
-    rough: bool
+    products: Array | None
 
     @classmethod
     def of(cls, values: Array, noise: float) -> _Samples:
         """Samples with a relative rounding error."""
-        return cls(values, algebra.product(values, values.T), noise > ROUGH)
+        return cls(values, algebra.product(values, values.T) if noise > ROUGH else None)
 
     def every(self, step: int) -> _Samples:
         """One of so many."""
-        return _Samples(self.values[::step], self.products[::step, ::step], self.rough)
+        return _Samples(self.values[::step], None if self.products is None else self.products[::step, ::step].copy())
 
     def scale(self, noise: float) -> tuple[float, float]:
         """How far e goes, and the part of that which is rounding error."""
-        total = algebra.length(self.values[-1] - self.values[0])
-        return total, noise * math.sqrt(self.products.diagonal().max()) / total if total > 0 else 0.0
+        total, size = algebra.length(self.values[-1] - self.values[0]), float(algebra.lengths(self.values).max())
+        return total, noise * size / total if total > 0 else 0.0
 
     def moves(self) -> Array:
         """How far e goes from each to the next."""
-        squares = self.products.diagonal()
-        return np.sqrt(np.maximum(squares[1:] + squares[:-1] - 2 * self.products.diagonal(1), 0.0))
+        return algebra.lengths(self.values[1:] - self.values[:-1])
 
     def norms(self, factors: Array) -> Array:
         """The norms of sums, each with its factors, (sums, points)."""
-        if not self.rough:
+        if self.products is None:
             return algebra.lengths(algebra.product(factors, self.values))
         squares = np.einsum("sn,sn->s", algebra.product(factors, self.products), factors)
         return np.sqrt(np.maximum(squares, 0.0))

@@ -149,7 +149,7 @@ class SinhMap:
         """The map for a function that `moves` so far from each point to the next: centred where it is fastest."""
         steps = points[1:] - points[:-1]
         speed = moves / steps
-        if speed.min() > 0.8 * speed.max():
+        if not speed.min() < 0.8 * speed.max():
             return cls(0.5, math.inf)
         fast = speed > speed.max() / 2
         excess = np.where(fast, speed - speed.max() / 2, 0.0) * steps

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from pairlens.errors import InputError, ModelError
-from pairlens.reference import reference_token
 from pairlens.tokens import Unit, align, token_units
 
 
@@ -64,18 +63,11 @@ class Reader:
         # An adjusted model's own module says what its reference keeps.
         self.adjusted = adjusted
         self.role = role
-        self._references: dict[str, tuple[int, str]] = {}
         self.tokenizer: Any = getattr(module, "tokenizer", None)
         if self.tokenizer is None:
             raise ModelError(f"the model's input module, {type(module).__name__}, has no tokenizer.")
         if "message" in getattr(module, "modality_config", {}):
             raise ModelError("the model reads texts through a chat template, which pairlens cannot follow yet.")
-
-    def reference_token(self, reference: str) -> tuple[int, str]:
-        """The id and the name of the token that stands for every token of a text; looked up once."""
-        if reference not in self._references:
-            self._references[reference] = reference_token(reference, self)
-        return self._references[reference]
 
     def read(self, text: str, prompt: str) -> Text:
         """Tokenize a text as `SentenceTransformer.encode` does, prompt in front."""

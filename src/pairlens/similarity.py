@@ -11,8 +11,9 @@ texts of one length share, is made once and kept as long as its contributions ar
 
 from __future__ import annotations
 
-import functools
+import hashlib
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -29,7 +30,7 @@ TREATMENTS = ("project", "shift", "keep", "ignore")
 MEASURES = ("cosine", "dot")
 PARALLEL = 1e-4
 """References span one direction where the smaller of their singular values is less than so much of the larger one."""
-OTHERS = 64
+OTHERS = 32
 """How many other references a text remembers what it has along them."""
 
 
@@ -50,7 +51,7 @@ def explain(a: Contributions, b: Contributions, *, reference_terms: str, measure
         measure: "cosine" or "dot".
     """
     side_a, side_b = _sides(a, b, reference_terms, measure)
-    inside_a, inside_b = side_a.inside(side_b), side_b.inside(side_a)
+    inside_a, inside_b = _insides(side_a, side_b)
     score = float(side_a.scored.dot(side_b.scored))
     matrix = _matrix(side_a, side_b, inside_a, inside_b)
     base, effects_a, effects_b = 0.0, side_a.nothing, side_b.nothing
@@ -58,13 +59,14 @@ def explain(a: Contributions, b: Contributions, *, reference_terms: str, measure
     if reference_terms == "project":
         base = float(inside_a.scored.dot(inside_b.scored))
     elif reference_terms == "keep":
-        base = float(side_a.reference @ side_b.reference)
-        effects_a = side_a.scale * (side_a.values @ side_b.reference)
-        effects_b = side_b.scale * (side_b.values @ side_a.reference)
+        scale = side_a.scale * side_b.scale
+        base = scale * float(side_a.reference @ side_b.reference)
+        effects_a = scale * (side_a.values @ side_b.reference)
+        effects_b = scale * (side_b.values @ side_a.reference)
         gap -= float(effects_a.sum()) + float(effects_b.sum())
     elif reference_terms == "ignore":
-        base = float(side_a.scored @ side_b.reference + side_a.reference @ side_b.scored)
-        base -= float(side_a.reference @ side_b.reference)
+        part_a, part_b = side_a.scale * side_a.reference, side_b.scale * side_b.reference
+        base = float(side_a.scored @ part_b + part_a @ side_b.scored - part_a @ part_b)
     if abs(base) > abs(score) / 2 and reference_terms == "project":
         warnings.warn(
             f"the references' share, base = {base:.3f}, is more than half of the score, {score:.3f}: the matrix says "
@@ -90,39 +92,37 @@ def explain(a: Contributions, b: Contributions, *, reference_terms: str, measure
         entry_error=_kept(_entry_error(side_a, side_b, inside_a, inside_b)),
         truncated_a=a.truncated,
         truncated_b=b.truncated,
-        settings=_settings(a, b, side_a, side_b, reference_terms, measure),
+        settings=_settings(a.settings, b.settings, reference_terms, measure),
     )
 
 
 def matrix(a: Contributions, b: Contributions, *, reference_terms: str, measure: str) -> Array:
     """The matrix alone, for contributions that need not add up to the embedding, (rows of a, rows of b)."""
     side_a, side_b = _sides(a, b, reference_terms, measure)
-    return _matrix(side_a, side_b, side_a.inside(side_b), side_b.inside(side_a))
+    return _matrix(side_a, side_b, *_insides(side_a, side_b))
 
 
 @dataclass(frozen=True, eq=False)
 class _Inside:
-    """What a text has inside the plane of its own and another reference, which leaves the matrix.
+    """What a text has inside the plane of its own and another reference, which leaves the matrix, and what outside.
 
-    `plane`: an orthonormal basis (dim, 0 to 2), empty where nothing leaves. Along it: `values` (units, directions),
-    `scored` (directions,), `residuals` (draws, directions) of the noise. Outside it: `sizes` (units,), the lengths of
-    the values, with their errors as the two factors of a bound, (2, units) each.
+    Inside, along 0 to 2 directions: `values` (units, directions), `scored` (directions,) and, of the noise, `residuals`
+    (draws, directions). Outside: the lengths of values and their errors as the two factors of a `bound` of errors,
+    (2, units) each.
     """
 
-    plane: Array
     values: Array
     scored: Array
     residuals: Array | None
-    sizes: Array
-    bounds: tuple[Array, Array]
+    bound: tuple[Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One text as it enters the score's dot product: `scale` times its values, the other numbers scaled already.
+    """One text as it enters the score's dot product: `scale` times its values and its reference.
 
-    `projected`: whether the references' plane leaves the matrix. `key`: the reference, to look things up by.
-    `settings`: those that an explanation takes over if the other text has the same.
+    `scored`, `error` and `noise` are scaled already. `projected`: whether the references' plane leaves the matrix.
+    `key`: tells what it has inside the plane with this reference from what it has with others.
     """
 
     values: Array
@@ -134,14 +134,13 @@ class _Side:
     nothing: Array
     projected: bool
     key: bytes
-    settings: dict[str, Any]
-    _insides: dict[bytes, _Inside] = field(default_factory=dict)
+    insides: dict[bytes, _Inside] = field(default_factory=dict)
 
     @classmethod
     def of(cls, c: Contributions, reference_terms: str, measure: str) -> _Side:
         """A text's side, under a treatment and a measure."""
         _check_space(c, reference_terms, measure)
-        shifted = reference_terms == "shift"
+        shifted, projected = reference_terms == "shift", reference_terms == "project"
         scored = c.embedding - c.reference if shifted else c.embedding
         reference = np.zeros_like(c.reference) if shifted else c.reference
         size = algebra.length(scored)
@@ -160,33 +159,26 @@ class _Side:
         return cls(
             values=c.values,
             scale=scale,
-            reference=reference * scale,
+            reference=reference,
             scored=scored * scale,
             error=c.error * scale,
             noise=noise,
             nothing=_kept(np.zeros(len(c.values))),
-            projected=reference_terms == "project",
-            key=reference.tobytes(),
-            settings={name: own for name, own in c.settings.items() if name not in ("nodes", "role", "space")},
+            projected=projected,
+            key=hashlib.blake2b(reference.tobytes(), digest_size=16).digest() if projected else b"",
         )
 
-    def inside(self, other: _Side) -> _Inside:
-        """What of this text lies in the plane of both texts' references."""
-        known = self._insides.get(other.key)
-        if known is None:
-            if len(self._insides) >= OTHERS:
-                self._insides.clear()
-            plane = _span(*sorted((self.key, other.key))) if self.projected else np.zeros((len(self.scored), 0))
-            known = self._insides[other.key] = self._seen(plane)
-        return known
-
-    def _seen(self, plane: Array) -> _Inside:
+    def see(self, other: bytes, plane: Array) -> _Inside:
+        """What it has inside a plane, (dim, directions), and keeps for the next text with the other reference."""
         along, every = self.scale * (self.values @ plane), self.scale * algebra.lengths(self.values)
         inside = algebra.lengths(along)
         sizes, error = np.sqrt(np.maximum((every - inside) * (every + inside), 0.0)), self.error
-        bounds = np.array([error, sizes]), np.array([sizes + error, error])
+        bound = np.array([error, sizes]), np.array([sizes + error, error])
         residuals = None if self.noise is None else self.noise[1] @ plane
-        return _Inside(plane, along, self.scored @ plane, residuals, sizes, bounds)
+        if len(self.insides) >= OTHERS:
+            self.insides.clear()
+        self.insides[other] = _Inside(along, self.scored @ plane, residuals, bound)
+        return self.insides[other]
 
 
 _known: WeakKeyDictionary[Contributions, dict[tuple[str, str], _Side]] = WeakKeyDictionary()
@@ -195,7 +187,7 @@ _known: WeakKeyDictionary[Contributions, dict[tuple[str, str], _Side]] = WeakKey
 def _sides(a: Contributions, b: Contributions, reference_terms: str, measure: str) -> tuple[_Side, _Side]:
     side_a, side_b = _side(a, reference_terms, measure), _side(b, reference_terms, measure)
     for name in ("model", "fingerprint"):
-        one, other = side_a.settings.get(name), side_b.settings.get(name)
+        one, other = a.settings.get(name), b.settings.get(name)
         if one != other:
             raise InputError(f"two models share no space: the contributions' {name} is {one!r} and {other!r}.")
     if side_a.scored.shape != side_b.scored.shape:
@@ -229,34 +221,45 @@ def _check_space(c: Contributions, reference_terms: str, measure: str) -> None:
         )
 
 
-@functools.lru_cache(maxsize=256)
-def _span(*references: bytes) -> Array:
-    """An orthonormal basis of what two references span, in float64; nearly parallel ones span one direction."""
-    vectors = [np.frombuffer(own) for own in references]
-    lengths = [algebra.length(own) for own in vectors]
-    units = [own / length for own, length in zip(vectors, lengths, strict=True) if length > 0]
+def _insides(a: _Side, b: _Side) -> tuple[_Inside, _Inside]:
+    """What two texts have inside the plane of their references."""
+    one, other = a.insides.get(b.key), b.insides.get(a.key)
+    if one is None or other is None:
+        plane = _plane(a, b) if a.key <= b.key else _plane(b, a)
+        one, other = a.see(b.key, plane), b.see(a.key, plane)
+    return one, other
+
+
+def _plane(a: _Side, b: _Side) -> Array:
+    """An orthonormal basis of what leaves the matrix, (dim, 0 to 2).
+
+    That is what the two references span; nearly parallel ones span one direction, and zero ones none.
+    """
+    lengths = [algebra.length(side.reference) for side in (a, b)]
+    units = [side.reference / length for side, length in zip((a, b), lengths, strict=True) if length > 0]
+    if not (a.projected and units):
+        return np.zeros((len(a.scored), 0))
     # Singular vectors of two unit vectors are their sum and their difference.
     axes = [units[0] + units[1], units[0] - units[1]] if len(units) == 2 else units
     sizes = [algebra.length(own) for own in axes]
-    kept = [own / size for own, size in zip(axes, sizes, strict=True) if size > PARALLEL * max(sizes)]
-    return np.array(kept).reshape(-1, len(vectors[0])).T
+    return np.array([own / size for own, size in zip(axes, sizes, strict=True) if size > PARALLEL * max(sizes)]).T
 
 
 def _matrix(a: _Side, b: _Side, inside_a: _Inside, inside_b: _Inside) -> Array:
     """What is left of the products of values when those inside the plane have left."""
     found = algebra.product(a.values, b.values.T)
     found *= a.scale * b.scale
-    if inside_a.plane.size:
-        found -= inside_a.values @ inside_b.values.T
+    if inside_a.values.size:
+        found -= algebra.product(inside_a.values, inside_b.values.T)
     return found
 
 
 def _entry_error(a: _Side, b: _Side, inside_a: _Inside, inside_b: _Inside) -> Array:
     """How far off each entry may be: a bound from the rows' own errors; where texts were sampled, a standard error."""
     if a.noise is None and b.noise is None:
-        return inside_a.bounds[0].T @ inside_b.bounds[1]
+        return algebra.product(inside_a.bound[0].T, inside_b.bound[1])
     # A side without noise has none in no draws.
-    dim, none = len(a.scored), np.zeros((0, inside_a.plane.shape[1]))
+    dim, none = len(a.scored), np.zeros((0, len(inside_a.scored)))
     weights_a, residuals_a = a.noise or (np.zeros((0, len(a.values))), np.zeros((0, dim)))
     weights_b, residuals_b = b.noise or (np.zeros((0, len(b.values))), np.zeros((0, dim)))
     along_a, along_b = (none if own.residuals is None else own.residuals for own in (inside_a, inside_b))
@@ -267,8 +270,9 @@ def _entry_error(a: _Side, b: _Side, inside_a: _Inside, inside_b: _Inside) -> Ar
     variance += algebra.product((weights_a**2).T, products**2) @ weights_b**2
     if np.may_share_memory(residuals_a, residuals_b):  # one sampling of one text, at whatever levels
         variance += 2 * (weights_a * hits_a).T @ (weights_b * hits_b)
-    bound_a = np.outer(a.error, inside_b.sizes) if a.noise is None else 0.0
-    bound_b = np.outer(inside_a.sizes, b.error) if b.noise is None else 0.0
+    (_, sizes_a), (_, sizes_b) = inside_a.bound[0], inside_b.bound[0]
+    bound_a = np.outer(a.error, sizes_b) if a.noise is None else 0.0
+    bound_b = np.outer(sizes_a, b.error) if b.noise is None else 0.0
     return np.sqrt(np.maximum(variance, 0.0)) + bound_a + bound_b
 
 
@@ -278,11 +282,9 @@ def _kept(array: Array) -> Array:
     return array
 
 
-def _settings(
-    a: Contributions, b: Contributions, side_a: _Side, side_b: _Side, reference_terms: str, measure: str
-) -> dict[str, Any]:
+def _settings(a: Mapping[str, Any], b: Mapping[str, Any], reference_terms: str, measure: str) -> dict[str, Any]:
     """What made the explanation; where the two texts' settings differ, a list of both."""
-    one, other = side_a.settings, side_b.settings
+    one, other = ({name: own for name, own in c.items() if name not in ("nodes", "role", "space")} for c in (a, b))
     if one != other:
         names = dict.fromkeys([*one, *other])
         one = {n: one.get(n) if one.get(n) == other.get(n) else [one.get(n), other.get(n)] for n in names}
@@ -290,6 +292,6 @@ def _settings(
         **one,
         "measure": measure,
         "reference_terms": reference_terms,
-        "roles": [a.settings.get("role"), b.settings.get("role")],
-        "nodes": [a.settings.get("nodes"), b.settings.get("nodes")],
+        "roles": [a.get("role"), b.get("role")],
+        "nodes": [a.get("nodes"), b.get("nodes")],
     }

@@ -17,11 +17,10 @@ import numpy as np
 from pairlens.corpus.records import vectors_of
 from pairlens.corpus.settings import Settings
 from pairlens.shapes import Array
+from pairlens.similarity import PARALLEL
 
 TOGETHER = 1024
 """Pairs whose matrices are made together."""
-PARALLEL = 1e-4
-"""As in `similarity`: directions whose share of the plane is smaller than this are none."""
 
 
 @dataclass(frozen=True)

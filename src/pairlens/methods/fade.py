@@ -20,7 +20,7 @@ from pairlens.model import PROBE
 from pairlens.paths import Problems
 from pairlens.quadrature import Rule
 from pairlens.reading import Text
-from pairlens.reference import reference_ids
+from pairlens.reference import reference_ids, reference_token
 from pairlens.shapes import Array, Embeddings, Points, Rows
 
 
@@ -115,7 +115,7 @@ class Fade:
         positions = found if self.positions == "close" else {}
         ids = None
         if encoder.adjusted:
-            token, _ = encoder.route(texts[0].role).reader.reference_token("padding")
+            token, _ = reference_token("padding", encoder.route(texts[0].role).reader)
             ids = torch.stack([reference_ids(text, token) for text in texts])
 
         # On several paths some tokens fade in early; a higher power keeps their gates from jumping open.

@@ -24,7 +24,7 @@ from pairlens.paths import Problems, at_once, rounding, values
 from pairlens.planning import SAMPLES, Habit, first_points
 from pairlens.quadrature import Adaptive, Rule, Table
 from pairlens.reading import Text
-from pairlens.reference import REFERENCES
+from pairlens.reference import REFERENCES, reference_token
 from pairlens.shapes import Array, States
 from pairlens.tails import Tail, Then
 from pairlens.waiting import Steps, finish
@@ -62,7 +62,7 @@ class IntegratedJacobian:
         """What of this method belongs into a result's settings."""
         if encoder.route(role).static:
             return {"layer": 0, "reference": "zero"}
-        _, token = encoder.route(role).reader.reference_token(self.reference)
+        _, token = reference_token(self.reference, encoder.route(role).reader)
         return {
             "layer": encoder.layer_index(self.layer, role),
             "reference": self.reference,
