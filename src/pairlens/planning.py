@@ -49,7 +49,7 @@ Plan = Generator[Ask | Table, Array, None]
 
 SAMPLES = (8, 16, 32, 64, 128)
 """Nested Chebyshev samplings, each tried only where the one before it did not settle the matter."""
-SAFETY = 5.25
+SAFETY = 5.5
 """An n-point rule is wrong by less than this times 2n times the coefficient beyond 2n (measured: 1.8 to 3.2 times)."""
 REACH = 0.75
 """So many times a sampling's own degree is the longest rule that it may propose, from how its coefficients fall off."""
@@ -67,7 +67,8 @@ settings, of which many take the same time: those whose values cost less than 15
 TRUST = 0.8
 """Where the samples may hide what matters, another map's rule is at least so many times as long as their own map's."""
 LOST = 0.005
-"""Where the second sampling's last coefficients are larger, e moves elsewhere than these maps expect."""
+"""Where the second sampling's last coefficients are larger, or a later one's that is begun with, e moves elsewhere
+than these maps expect."""
 STUCK = 0.8
 """Where derivatives are inexact, a longer rule that leaves so much of the gap shows that it is theirs, not its own."""
 HABIT = 8
@@ -113,17 +114,16 @@ def habit(rule: Rule, noise: float, typical: Iterable[Array]) -> Habit | None:
         total, floor = samples.scale(noise)
         if not total > 0:
             return None
-        coefficients = _coefficients(samples, charts) / total
-        good = _outlook(coefficients, rule.tol, floor).good
+        good = _outlook(_coefficients(samples, charts) / total, rule.tol, floor).good
         orders.append(np.where(good.any(1), good.argmax(1) + 1, np.inf))
-        if orders[-1].min() > HABIT + 1:  # one that is much harder is enough: there are more like it
-            return SAMPLES[2] if _shortest(coefficients, rule.tol, floor) is None else SAMPLES[1]
     if len(orders) < 2:
         return None
-    # All but the hardest of them.
+    # All but the hardest of them; but where one is much harder, there are more like it.
     needed = np.sort(orders, axis=0)[-2]
-    best = int(needed.argmin())
-    return mapped_gauss(int(needed[best]), charts[best]) if needed[best] <= min(HABIT, rule.max_nodes) else SAMPLES[1]
+    best, own = int(needed.argmin()), np.min(orders, axis=1)
+    if needed[best] <= min(HABIT, rule.max_nodes) and own.max() <= HABIT + 1:
+        return mapped_gauss(int(needed[best]), charts[best])
+    return SAMPLES[2] if np.isinf(own).all() else SAMPLES[1]
 
 
 def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, usual: Habit | None = None) -> Plan:
@@ -224,7 +224,7 @@ def _smooth_rule(
         found = _shortest(coefficients, rule.tol, floor)
         if found is not None:
             return charts[found[0]], found[1]
-        if sampled == SAMPLED and count == SAMPLES[1] and coefficients[0, -3:-1].max() > LOST:
+        if sampled == SAMPLED and count == max(begin, SAMPLES[1]) and coefficients[0, -3:-1].max() > LOST:
             sampled, seen, counts = charts[-1], seen[[0, -1]], list(SAMPLES)
     return None
 
