@@ -61,7 +61,7 @@ def share() -> None:
             values.append(100 * row["share"])
     _, ax = plt.subplots(figsize=(6, 0.5 + 0.36 * len(names)))
     bars(ax, names, values, THEIRS, "{:.0f} %")
-    ax.set_xlim(0, 105)
+    ax.set_xlim(0, max(105, 1.12 * max(values)))
     ax.set_xlabel("tail passes' share of the matrix-product rate at the same shapes, same run, in %")
     save("speed-share")
 
@@ -141,7 +141,7 @@ def others() -> None:
             kind if kind != "Shapley" else f"Shapley, as close as\n{case.split(', ')[1]} ({value['agreement']:.2f})"
         )
     _, ax = plt.subplots(figsize=(6, 1.9))
-    bars(ax, names, [value["ratio"] for value in found.values()], OURS, "{:.2g}x")
+    bars(ax, names, [value["ratio"] for value in found.values()], OURS, "{:.3g}x")
     ax.axvline(1, color=GREY, linewidth=0.8)
     ax.set_xscale("log")
     ax.margins(x=0.25)
