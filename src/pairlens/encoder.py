@@ -148,7 +148,7 @@ class Encoder(Model):
         # A text that is its own reference goes nowhere, not even by a rounding error.
         same = [torch.equal(own, text.features["input_ids"][0]) for own, text in zip(ids, texts, strict=True)]
         places = torch.tensor([row if same[row] else rows[key] for row, key in enumerate(keys)])
-        others = [{**texts[row].features, "input_ids": ids[row][None]} for row in fresh.values()]
+        others = [texts[row].features_with(ids[row]) for row in fresh.values()]
         features = batch([*(text.features for text in texts), *others])
         kept = torch.tensor([text.kept for text in texts]) if reference == "zero" else None
         return Start(route, layer, space, features, places, [*known.values()], kept, self.truncate_dim)

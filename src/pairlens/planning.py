@@ -62,7 +62,8 @@ CHARTS = (SinhMap(0.5, 0.12), SinhMap(0.5, 0.2), SinhMap(0.6, 0.3), SinhMap(0.5,
 
 Chosen on 60 texts at MiniLM's layers 0 to 5, tol 1e-3, where the best of them is a node longer than the shortest rule
 that would do in any map. The constants above and `TRUST` were chosen on 120 texts at layers 0 to 2 among some 60
-settings, of which many take the same time: those whose values cost less than 15 % of the passes, on 70 other texts too.
+settings, of which many take the same time: those whose values cost less than 15 % of the passes, on 70 other texts too,
+and of those one with room for the long texts of benchmarks/long_texts.py, where a rule with less was too short.
 """
 TRUST = 0.8
 """Where the samples may hide what matters, another map's rule is at least so many times as long as their own map's."""

@@ -28,9 +28,13 @@ class Text:
     kept: tuple[bool, ...]
     """For every token, whether it also stands in the reference: special tokens and the prompt's."""
 
+    def features_with(self, ids: Tensor) -> dict[str, Any]:
+        """What the model takes, with these token ids, (tokens,)."""
+        return {**self.features, "input_ids": ids[None]}
+
     def replaced(self, ids: Tensor) -> Text:
         """The same to a model, with these token ids, (tokens,)."""
-        return replace(self, features={**self.features, "input_ids": ids[None]})
+        return replace(self, features=self.features_with(ids))
 
 
 def batch(features: Sequence[dict[str, Any]]) -> dict[str, Any]:
