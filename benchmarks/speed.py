@@ -171,7 +171,7 @@ def pairs(lens: Lens, data: str | None, count: int) -> None:
         parts = list(lens.decompose(texts[:n], layer=5, progress=False))
         decomposed = time.perf_counter()
         for a, b in itertools.combinations(parts, 2):
-            _ = a.values @ b.values.T
+            _ = a.values.dot(b.values.T)
         end = time.perf_counter()
         assert np.isfinite(total)
         numbers = (n, len(every), explained - start, decomposed - explained, end - decomposed)

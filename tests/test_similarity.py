@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import warnings
 import weakref
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairlens import Contributions, InputError, ReferenceWarning, Unit
+from pairlens import Contributions, Explanation, InputError, ReferenceWarning, Unit
 from pairlens.similarity import OTHERS, TREATMENTS, _known, explain
 
 DIM = 7
@@ -249,3 +252,49 @@ def test_what_is_kept_for_a_text_goes_with_its_contributions():
     gc.collect()
     assert gone() is None
     assert b in _known
+
+
+def same(one: Explanation, other: Explanation) -> bool:
+    """Whether all fields of two explanations are the same, bit for bit."""
+    pairs = ((getattr(one, f.name), getattr(other, f.name)) for f in fields(Explanation))
+    return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in pairs)
+
+
+@pytest.mark.parametrize("terms", TREATMENTS)
+def test_what_nobody_has_looked_at_yet_is_there_all_the_same(terms):
+    space = space_of(terms, "cosine")
+    a, b = contributions(1, 4, space=space, gap=1e-3), contributions(2, 6, space=space)
+
+    def fresh():
+        return explain(a, b, reference_terms=terms, measure="cosine")
+
+    looked = fresh()
+    assert looked.settings["reference_terms"] == terms
+    for untouched in (pickle.loads(pickle.dumps(fresh())), copy.copy(fresh()), copy.deepcopy(fresh())):
+        assert same(untouched, looked)
+    assert same(fresh().swap().swap(), looked)
+    assert same(replace(fresh(), base=looked.base), looked)
+    assert vars(looked).keys() == {f.name for f in fields(Explanation)}  # and nothing is left of how it was made
+    with pytest.raises(AttributeError, match="'Explanation' object has no attribute 'matrx'"):
+        getattr(fresh(), "matrx")  # noqa: B009
+
+
+def test_an_explanation_does_not_keep_the_values_it_was_made_of():
+    a, b = contributions(1, space="unit"), contributions(2, space="unit")
+    kept = explain(a, b, reference_terms="project", measure="cosine")
+    gone = weakref.ref(a.values), weakref.ref(b.values)
+    del a, b
+    gc.collect()
+    assert [values() for values in gone] == [None, None]
+    assert kept.entry_error.shape == kept.matrix.shape
+    assert kept.text_a == "text 1"
+
+
+def test_threads_may_look_at_one_explanation_at_once():
+    a, b = contributions(1, space="unit"), contributions(2, space="unit")
+    with ThreadPoolExecutor(8) as threads:
+        for _ in range(200):
+            e = explain(a, b, reference_terms="project", measure="cosine")
+            names = [f.name for f in fields(Explanation)] * 2
+            found = list(threads.map(lambda name, e=e: getattr(e, name), names))
+            assert found[0] == "text 1"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -72,6 +72,25 @@ class Explanation:
 
     def __post_init__(self) -> None:
         freeze(self)
+
+    if not TYPE_CHECKING:  # for whom it would hide misspelt names
+
+        def __getattr__(self, name: str) -> Any:
+            """A field of a `lazy` explanation that was not made yet, and with it all the others."""
+            own = vars(self)
+            rest = own.get("_rest")
+            if rest is not None:
+                make, about = rest
+                own.update(make(self, *about))
+                own.pop("_rest", None)
+            if name in own:  # another thread may have been here meanwhile
+                return own[name]
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What to pickle or copy: all fields, made by now."""
+        assert self.settings is not None
+        return vars(self)
 
     @property
     def truncated(self) -> bool:
@@ -189,6 +208,19 @@ class Explanation:
         from pairlens.render.notebook import notebook
 
         return notebook(self)
+
+
+def lazy(known: dict[str, Any], rest: Callable[..., dict[str, Any]], *about: Any) -> Explanation:
+    """An explanation of which some fields are known; `rest` makes the others when one of them is looked at.
+
+    Among all pairs of many texts most are looked at for their score or their matrix. `rest` is given the explanation,
+    with what is known, and `about`. Arrays are read-only already, and fields with a default are among those that are
+    known: they would be found instead of made.
+    """
+    known["_rest"] = rest, about
+    explanation = object.__new__(Explanation)
+    object.__setattr__(explanation, "__dict__", known)
+    return explanation
 
 
 @dataclass(frozen=True, eq=False)

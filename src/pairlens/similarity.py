@@ -12,10 +12,10 @@ texts of one length share, is made once and kept as long as its contributions ar
 from __future__ import annotations
 
 import hashlib
+import operator
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -23,8 +23,9 @@ import numpy as np
 from pairlens import algebra
 from pairlens.contributions import Contributions
 from pairlens.errors import InputError, ReferenceWarning, choose
-from pairlens.explanation import Explanation
+from pairlens.explanation import Explanation, lazy
 from pairlens.shapes import Array
+from pairlens.tokens import Unit
 
 TREATMENTS = ("project", "shift", "keep", "ignore")
 MEASURES = ("cosine", "dot")
@@ -53,47 +54,60 @@ def explain(a: Contributions, b: Contributions, *, reference_terms: str, measure
     side_a, side_b = _sides(a, b, reference_terms, measure)
     inside_a, inside_b = _insides(side_a, side_b)
     score = float(side_a.scored.dot(side_b.scored))
-    matrix = _matrix(side_a, side_b, inside_a, inside_b)
-    base, effects_a, effects_b = 0.0, side_a.nothing, side_b.nothing
-    gap = score - float(matrix.sum())
+    matrix = _kept(_matrix(side_a, side_b, inside_a, inside_b))
+    base, effects = 0.0, None
     if reference_terms == "project":
-        base = float(inside_a.scored.dot(inside_b.scored))
+        base = sum(map(operator.mul, inside_a.scored, inside_b.scored))
+        if abs(base) > abs(score) / 2:
+            warnings.warn(
+                f"the references' share, base = {base:.3f}, is more than half of the score, {score:.3f}: the matrix "
+                "says little about this pair. Look at reference_terms='keep'.",
+                ReferenceWarning,
+                stacklevel=3,
+            )
     elif reference_terms == "keep":
         scale = side_a.scale * side_b.scale
         base = scale * float(side_a.reference @ side_b.reference)
-        effects_a = scale * (side_a.values @ side_b.reference)
-        effects_b = scale * (side_b.values @ side_a.reference)
-        gap -= float(effects_a.sum()) + float(effects_b.sum())
+        effects = scale * (side_a.values @ side_b.reference), scale * (side_b.values @ side_a.reference)
     elif reference_terms == "ignore":
         part_a, part_b = side_a.scale * side_a.reference, side_b.scale * side_b.reference
         base = float(side_a.scored @ part_b + part_a @ side_b.scored - part_a @ part_b)
-    if abs(base) > abs(score) / 2 and reference_terms == "project":
-        warnings.warn(
-            f"the references' share, base = {base:.3f}, is more than half of the score, {score:.3f}: the matrix says "
-            "little about this pair. Look at reference_terms='keep'.",
-            ReferenceWarning,
-            stacklevel=3,
-        )
-    return Explanation(
-        text_a=a.text,
-        text_b=b.text,
-        score=score,
-        matrix=_kept(matrix),
-        units_a=a.units,
-        units_b=b.units,
-        tokens_a=a.tokens,
-        tokens_b=b.tokens,
-        base=base,
-        effects_a=effects_a,
-        effects_b=effects_b,
-        gap=gap - base,
-        gap_a=a.gap,
-        gap_b=b.gap,
-        entry_error=_kept(_entry_error(side_a, side_b, inside_a, inside_b)),
-        truncated_a=a.truncated,
-        truncated_b=b.truncated,
-        settings=_settings(a.settings, b.settings, reference_terms, measure),
-    )
+    sampled = None if side_a.noise is side_b.noise is None else _standard_error(side_a, side_b, inside_a, inside_b)
+    known = {"score": score, "matrix": matrix, "base": base, "truncated_a": a.truncated, "truncated_b": b.truncated}
+    return lazy(known, _rest, side_a.about, side_b.about, inside_a.bound[0], inside_b.bound[1], effects, sampled)
+
+
+def _rest(
+    begun: Explanation,
+    a: _About,
+    b: _About,
+    bound_a: Array,
+    bound_b: Array,
+    effects: tuple[Array, Array] | None,
+    sampled: Array | None,
+) -> dict[str, Any]:
+    """The fields of an explanation that follow from little: no text's values are kept for them."""
+    gap = begun.score - begun.base - float(begun.matrix.sum())
+    if effects is None:
+        effects = np.zeros(len(a.units)), np.zeros(len(b.units))
+    else:
+        gap -= float(effects[0].sum()) + float(effects[1].sum())
+    error = algebra.product(bound_a.T, bound_b) if sampled is None else sampled
+    return {
+        "text_a": a.text,
+        "text_b": b.text,
+        "units_a": a.units,
+        "units_b": b.units,
+        "tokens_a": a.tokens,
+        "tokens_b": b.tokens,
+        "effects_a": _kept(effects[0]),
+        "effects_b": _kept(effects[1]),
+        "gap": gap,
+        "gap_a": a.gap,
+        "gap_b": b.gap,
+        "entry_error": _kept(error),
+        "settings": {**_settings(a.settings, b.settings), "roles": [a.role, b.role], "nodes": [a.nodes, b.nodes]},
+    }
 
 
 def matrix(a: Contributions, b: Contributions, *, reference_terms: str, measure: str) -> Array:
@@ -102,7 +116,28 @@ def matrix(a: Contributions, b: Contributions, *, reference_terms: str, measure:
     return _matrix(side_a, side_b, *_insides(side_a, side_b))
 
 
-@dataclass(frozen=True, eq=False)
+class _About(NamedTuple):
+    """What an explanation says of a text; little enough to go with each of them.
+
+    `settings`: those that texts taken apart together share, and the treatment's.
+    """
+
+    text: str
+    units: tuple[Unit, ...]
+    tokens: tuple[str, ...]
+    gap: float
+    role: Any
+    nodes: Any
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(cls, c: Contributions, **treatment: str) -> _About:
+        """What there is to say of a text, under a treatment."""
+        shared = {name: own for name, own in c.settings.items() if name not in ("nodes", "role", "space")} | treatment
+        return cls(c.text, c.units, c.tokens, c.gap, c.settings.get("role"), c.settings.get("nodes"), shared)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class _Inside:
     """What a text has inside the plane of its own and another reference, which leaves the matrix, and what outside.
 
@@ -112,28 +147,31 @@ class _Inside:
     """
 
     values: Array
-    scored: Array
+    scored: list[float]
     residuals: Array | None
     bound: tuple[Array, Array]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class _Side:
     """One text as it enters the score's dot product: `scale` times its values and its reference.
 
-    `scored`, `error` and `noise` are scaled already. `projected`: whether the references' plane leaves the matrix.
-    `key`: tells what it has inside the plane with this reference from what it has with others.
+    `scored`, `sizes` (the lengths of its values), `error` and `noise` are scaled already. `projected`: whether the
+    references' plane leaves the matrix. `key`: tells what it has inside the plane with this reference from what it has
+    with others. `model`: whose space it is in, the model's name and its weights' fingerprint.
     """
 
     values: Array
     scale: float
     reference: Array
     scored: Array
+    sizes: Array
     error: Array
     noise: tuple[Array, Array] | None
-    nothing: Array
     projected: bool
     key: bytes
+    model: tuple[Any, Any]
+    about: _About
     insides: dict[bytes, _Inside] = field(default_factory=dict)
 
     @classmethod
@@ -161,23 +199,25 @@ class _Side:
             scale=scale,
             reference=reference,
             scored=scored * scale,
+            sizes=algebra.lengths(c.values) * scale,
             error=c.error * scale,
             noise=noise,
-            nothing=_kept(np.zeros(len(c.values))),
             projected=projected,
             key=hashlib.blake2b(reference.tobytes(), digest_size=16).digest() if projected else b"",
+            model=(c.settings.get("model"), c.settings.get("fingerprint")),
+            about=_About.of(c, measure=measure, reference_terms=reference_terms),
         )
 
     def see(self, other: bytes, plane: Array) -> _Inside:
         """What it has inside a plane, (dim, directions), and keeps for the next text with the other reference."""
-        along, every = self.scale * (self.values @ plane), self.scale * algebra.lengths(self.values)
+        along, error = self.scale * self.values.dot(plane), self.error
         inside = algebra.lengths(along)
-        sizes, error = np.sqrt(np.maximum((every - inside) * (every + inside), 0.0)), self.error
+        sizes = np.sqrt(np.maximum((self.sizes - inside) * (self.sizes + inside), 0.0))
         bound = np.array([error, sizes]), np.array([sizes + error, error])
         residuals = None if self.noise is None else self.noise[1] @ plane
         if len(self.insides) >= OTHERS:
             self.insides.clear()
-        self.insides[other] = _Inside(along, self.scored @ plane, residuals, bound)
+        self.insides[other] = _Inside(along, (self.scored @ plane).tolist(), residuals, bound)
         return self.insides[other]
 
 
@@ -186,10 +226,10 @@ _known: WeakKeyDictionary[Contributions, dict[tuple[str, str], _Side]] = WeakKey
 
 def _sides(a: Contributions, b: Contributions, reference_terms: str, measure: str) -> tuple[_Side, _Side]:
     side_a, side_b = _side(a, reference_terms, measure), _side(b, reference_terms, measure)
-    for name in ("model", "fingerprint"):
-        one, other = a.settings.get(name), b.settings.get(name)
-        if one != other:
-            raise InputError(f"two models share no space: the contributions' {name} is {one!r} and {other!r}.")
+    if side_a.model != side_b.model:
+        for name, one, other in zip(("model", "fingerprint"), side_a.model, side_b.model, strict=True):
+            if one != other:
+                raise InputError(f"two models share no space: the contributions' {name} is {one!r} and {other!r}.")
     if side_a.scored.shape != side_b.scored.shape:
         raise InputError(f"the two embeddings have {a.embedding.size} and {b.embedding.size} dimensions.")
     return side_a, side_b
@@ -226,7 +266,7 @@ def _insides(a: _Side, b: _Side) -> tuple[_Inside, _Inside]:
     one, other = a.insides.get(b.key), b.insides.get(a.key)
     if one is None or other is None:
         plane = _plane(a, b) if a.key <= b.key else _plane(b, a)
-        one, other = a.see(b.key, plane), b.see(a.key, plane)
+        one, other = one or a.see(b.key, plane), other or b.see(a.key, plane)
     return one, other
 
 
@@ -254,10 +294,8 @@ def _matrix(a: _Side, b: _Side, inside_a: _Inside, inside_b: _Inside) -> Array:
     return found
 
 
-def _entry_error(a: _Side, b: _Side, inside_a: _Inside, inside_b: _Inside) -> Array:
-    """How far off each entry may be: a bound from the rows' own errors; where texts were sampled, a standard error."""
-    if a.noise is None and b.noise is None:
-        return algebra.product(inside_a.bound[0].T, inside_b.bound[1])
+def _standard_error(a: _Side, b: _Side, inside_a: _Inside, inside_b: _Inside) -> Array:
+    """How far off each entry may be where texts were sampled: a standard error, and a bound for a side that was not."""
     # A side without noise has none in no draws.
     dim, none = len(a.scored), np.zeros((0, len(inside_a.scored)))
     weights_a, residuals_a = a.noise or (np.zeros((0, len(a.values))), np.zeros((0, dim)))
@@ -282,16 +320,8 @@ def _kept(array: Array) -> Array:
     return array
 
 
-def _settings(a: Mapping[str, Any], b: Mapping[str, Any], reference_terms: str, measure: str) -> dict[str, Any]:
-    """What made the explanation; where the two texts' settings differ, a list of both."""
-    one, other = ({name: own for name, own in c.items() if name not in ("nodes", "role", "space")} for c in (a, b))
-    if one != other:
-        names = dict.fromkeys([*one, *other])
-        one = {n: one.get(n) if one.get(n) == other.get(n) else [one.get(n), other.get(n)] for n in names}
-    return {
-        **one,
-        "measure": measure,
-        "reference_terms": reference_terms,
-        "roles": [a.get("role"), b.get("role")],
-        "nodes": [a.get("nodes"), b.get("nodes")],
-    }
+def _settings(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    """What made an explanation; where the two texts' settings differ, a list of both."""
+    if a == b:
+        return a
+    return {n: a.get(n) if a.get(n) == b.get(n) else [a.get(n), b.get(n)] for n in dict.fromkeys([*a, *b])}

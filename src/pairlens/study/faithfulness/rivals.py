@@ -235,5 +235,7 @@ def _explanation(name: str, measure: str, sides: Sequence[Side], matrix: Array) 
         gap_a=abs(missing / score),
         gap_b=abs(missing / score),
         entry_error=np.zeros_like(matrix, dtype=np.float64),
+        truncated_a=a.text.truncated,
+        truncated_b=b.text.truncated,
         settings={"model": a.encoder.name, "method": name, "measure": measure, "level": "token"},
     )
