@@ -33,6 +33,8 @@ PARALLEL = 1e-4
 """References span one direction where the smaller of their singular values is less than so much of the larger one."""
 OTHERS = 32
 """How many other references a text remembers what it has along them."""
+FEW = 32
+"""Draws of a sampled text's errors, at least, that tell how alike two texts' errors are."""
 
 
 def space_for(reference_terms: str, measure: str) -> str:
@@ -303,11 +305,21 @@ def _standard_error(a: _Side, b: _Side, inside_a: _Inside, inside_b: _Inside) ->
     along_a, along_b = (none if own.residuals is None else own.residuals for own in (inside_a, inside_b))
     hits_a = a.scale * algebra.product(residuals_b, a.values.T) - along_b @ inside_a.values.T
     hits_b = b.scale * algebra.product(residuals_a, b.values.T) - along_a @ inside_b.values.T
-    products = algebra.product(residuals_a, residuals_b.T) - along_a @ along_b.T
     variance = (weights_a**2).T @ hits_b**2 + (hits_a**2).T @ weights_b**2
-    variance += algebra.product((weights_a**2).T, products**2) @ weights_b**2
-    if np.may_share_memory(residuals_a, residuals_b):  # one sampling of one text, at whatever levels
+    same = np.may_share_memory(residuals_a, residuals_b)  # one sampling of one text, at whatever levels
+    if same:
         variance += 2 * (weights_a * hits_a).T @ (weights_b * hits_b)
+    if a.noise is not None and b.noise is not None:
+        # Errors times errors: of many draws they would cost most, and then they matter least. How alike their
+        # directions are is seen on a few.
+        some_a, some_b = (slice(None, None, 1 if same else max(1, len(own) // FEW)) for own in (weights_a, weights_b))
+        one, other = residuals_a[some_a], residuals_b[some_b]
+        products = np.square(algebra.product(one, other.T) - along_a[some_a] @ along_b[some_b].T)
+        if some_a.step == some_b.step == 1:
+            variance += algebra.product((weights_a**2).T, products) @ weights_b**2
+        else:
+            alike = products.sum() / max(np.square(one).sum() * np.square(other).sum(), np.finfo(float).tiny)
+            variance += alike * np.outer(a.error**2, b.error**2)
     (_, sizes_a), (_, sizes_b) = inside_a.bound[0], inside_b.bound[0]
     bound_a = np.outer(a.error, sizes_b) if a.noise is None else 0.0
     bound_b = np.outer(sizes_a, b.error) if b.noise is None else 0.0
