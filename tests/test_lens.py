@@ -21,10 +21,12 @@ from pairlens import (
     Lens,
     ModelError,
     Riemann,
+    Shapley,
     tokens,
+    workshop,
 )
 from pairlens.methods import integrated_jacobian
-from pairlens.workshop import Workshop
+from pairlens.workshop import Job, Workshop
 
 A, B = "The coffee here is not good.", "This coffee is bad."
 
@@ -106,6 +108,23 @@ def test_many_pairs_come_in_order_and_each_text_is_decomposed_once(tiny, monkeyp
     assert sorted(decomposed) == sorted(texts)
     alone = tiny.explain(*pairs[7], layer=1)
     assert np.allclose(found[7].matrix, alone.matrix, atol=1e-9)
+
+
+def test_what_is_kept_of_texts_is_counted_with_their_errors(tiny, monkeypatch):
+    texts = [f"the {word} dog and one cat ran over a long red road here" for word in ("big", "old", "sad", "new")]
+    work = tiny._workshop(Shapley(passes=40), None, None, None, 1e-3, "project", "cosine")
+    jobs = [Job.of(text, None, "token") for text in texts]
+    for some in (jobs[:2], jobs[2:]):
+        work.decompose(some)
+    sampled = work.decompose(jobs)[jobs[0]]
+    assert sampled.noise_residuals is not None
+    sizes = [c.values.nbytes + c.noise_weights.nbytes + c.noise_residuals.nbytes for c in work._done.values()]
+    assert work._size == sum(sizes)
+    monkeypatch.setattr(workshop, "CACHE_BYTES", sum(sizes) - 1)
+    assert list(work.decompose(jobs[3:])) == jobs[1:]  # the oldest is gone
+    assert work._size == sum(sizes[1:])
+    again = work.decompose(jobs)[jobs[0]]
+    np.testing.assert_allclose(again.values, sampled.values, atol=1e-12)
 
 
 def test_what_was_explained_before_changes_nothing(tiny):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import warnings
 from collections import OrderedDict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -28,11 +29,20 @@ from pairlens.shapes import Array
 from pairlens.tokens import Level, Span, Unit, group, level_spans, plain_level
 from pairlens.waiting import Steps, together
 
+
+def _memory() -> int:
+    """The machine's memory in bytes, or 4 GiB where it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 2**32
+
+
 BATCH = 32
 """Texts that are decomposed together."""
 BESIDE = 2
 """Batches that are under way at a time on a CUDA device: a pair's texts rarely have one length."""
-CACHE_BYTES = 2**30
+CACHE_BYTES = max(2**30, _memory() // 4)
 """How much is kept of the contributions of texts that may come again."""
 
 
@@ -100,7 +110,7 @@ class Workshop:
                 found = together(works, self.encoder.lanes(len(some)) if isinstance(self.encoder, Encoder) else ())
             for part, contributions in zip(some, found, strict=True):
                 self._done.update(zip(part, contributions, strict=True))
-                self._size += sum(own.values.nbytes for own in contributions)
+                self._size += sum(map(_bytes, contributions))
             reached = until
         return self._done
 
@@ -173,9 +183,15 @@ class Workshop:
         if self._size <= CACHE_BYTES:
             return
         for job in [job for job in self._done if job not in keep]:
-            self._size -= self._done.pop(job).values.nbytes
+            self._size -= _bytes(self._done.pop(job))
             if self._size <= CACHE_BYTES:
                 break
+
+
+def _bytes(c: Contributions) -> int:
+    """What contributions take: their values, and where they were sampled mostly what is known of their errors."""
+    arrays = (c.values, c.noise_weights, c.noise_residuals)
+    return sum(array.nbytes for array in arrays if array is not None)
 
 
 def default_method(encoder: Encoder | BlackBox, role: str | None) -> Method:
