@@ -160,7 +160,7 @@ class _Side:
 
     `scored`, `sizes` (the lengths of its values), `error` and `noise` are scaled already. `projected`: whether the
     references' plane leaves the matrix. `key`: tells what it has inside the plane with this reference from what it has
-    with others. `model`: whose space it is in, the model's name and its weights' fingerprint.
+    with others. `space`: the one it is in, by the model's name, its weights' fingerprint and the dimension.
     """
 
     values: Array
@@ -172,7 +172,7 @@ class _Side:
     noise: tuple[Array, Array] | None
     projected: bool
     key: bytes
-    model: tuple[Any, Any]
+    space: tuple[Any, Any, int]
     about: _About
     insides: dict[bytes, _Inside] = field(default_factory=dict)
 
@@ -206,7 +206,7 @@ class _Side:
             noise=noise,
             projected=projected,
             key=hashlib.blake2b(reference.tobytes(), digest_size=16).digest() if projected else b"",
-            model=(c.settings.get("model"), c.settings.get("fingerprint")),
+            space=(c.settings.get("model"), c.settings.get("fingerprint"), c.embedding.size),
             about=_About.of(c, measure=measure, reference_terms=reference_terms),
         )
 
@@ -228,12 +228,10 @@ _known: WeakKeyDictionary[Contributions, dict[tuple[str, str], _Side]] = WeakKey
 
 def _sides(a: Contributions, b: Contributions, reference_terms: str, measure: str) -> tuple[_Side, _Side]:
     side_a, side_b = _side(a, reference_terms, measure), _side(b, reference_terms, measure)
-    if side_a.model != side_b.model:
-        for name, one, other in zip(("model", "fingerprint"), side_a.model, side_b.model, strict=True):
+    if side_a.space != side_b.space:
+        for name, one, other in zip(("model", "fingerprint", "dimension"), side_a.space, side_b.space, strict=True):
             if one != other:
                 raise InputError(f"two models share no space: the contributions' {name} is {one!r} and {other!r}.")
-    if side_a.scored.shape != side_b.scored.shape:
-        raise InputError(f"the two embeddings have {a.embedding.size} and {b.embedding.size} dimensions.")
     return side_a, side_b
 
 
@@ -291,8 +289,8 @@ def _matrix(a: _Side, b: _Side, inside_a: _Inside, inside_b: _Inside) -> Array:
     """What is left of the products of values when those inside the plane have left."""
     found = algebra.product(a.values, b.values.T)
     found *= a.scale * b.scale
-    if inside_a.values.size:
-        found -= algebra.product(inside_a.values, inside_b.values.T)
+    if inside_a.scored:
+        found -= inside_a.values.dot(inside_b.values.T)
     return found
 
 
