@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from oracles import arctan, miss_of
 from pairlens import Adaptive, GaussLegendre
-from pairlens.planning import HABIT, SAMPLED, SAMPLES, Ask, _Samples, first_points, habit, plan
+from pairlens.chebyshev import Samples
+from pairlens.planning import HABIT, SAMPLED, SAMPLES, Ask, first_points, habit, plan
 from pairlens.quadrature import Table, gauss, mapped_gauss
 
 
@@ -67,7 +68,7 @@ def test_products_of_rough_values_say_what_the_values_do(centre, width):
     assert len(exact) == len(rough)
     assert miss_of(rough, e, slope) <= 1e-3
     values = e(first_points(Adaptive(1e-3), SAMPLES[2]))
-    exact, rough = (_Samples.of(values, noise) for noise in (1e-15, 1e-7))
+    exact, rough = (Samples.of(values, noise) for noise in (1e-15, 1e-7))
     factors = np.random.default_rng(0).normal(size=(20, len(values)))
     smooth = np.diff(np.eye(len(values)), 6, axis=0)  # sums that all but cancel
     for own in (factors, smooth):

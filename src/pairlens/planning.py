@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairlens import algebra
+from pairlens.chebyshev import Samples, points
 from pairlens.quadrature import Adaptive, Rule, SinhMap, Table, gauss, mapped_gauss
 from pairlens.shapes import Array
 
@@ -74,8 +74,6 @@ STUCK = 0.8
 """Where derivatives are inexact, a longer rule that leaves so much of the gap shows that it is theirs, not its own."""
 HABIT = 8
 """The longest rule that is taken out of habit. A longer one that fails is dearer than the looks it saves (measured)."""
-ROUGH = 1e-8
-"""Where e's rounding error is larger, norms may lose half of the digits of a double."""
 MAX_ORDER = 96
 """The longest Gauss rule that is tried before cutting the path into panels."""
 PANEL = 3
@@ -90,7 +88,7 @@ def first_points(rule: Rule, count: int = SAMPLES[0]) -> Array:
         count: one of `SAMPLES`: the one to begin with, out of `habit` perhaps, or a larger one where waiting costs more
             than values do, which proposes the same.
     """
-    return SAMPLED(_chebyshev(count))[0] if isinstance(rule, Adaptive) else np.array([0.0, 1.0])
+    return SAMPLED(points(count))[0] if isinstance(rule, Adaptive) else np.array([0.0, 1.0])
 
 
 Habit = Table | int
@@ -111,11 +109,11 @@ def habit(rule: Rule, noise: float, typical: Iterable[Array]) -> Habit | None:
     charts = (SAMPLED, *CHARTS)
     orders = []
     for seen in typical:
-        samples = _Samples.of(seen, noise)
+        samples = Samples.of(seen, noise)
         total, floor = samples.scale(noise)
         if not total > 0:
             return None
-        good = _outlook(_coefficients(samples, charts) / total, rule.tol, floor).good
+        good = _outlook(samples.coefficients(charts) / total, rule.tol, floor).good
         orders.append(np.where(good.any(1), good.argmax(1) + 1, np.inf))
     if len(orders) < 2:
         return None
@@ -168,60 +166,23 @@ def plan(rule: Rule, noise: float, seen: Array, limit: float = 0.0, usual: Habit
         tol *= rule.tol / gap[0] / 2
 
 
-@dataclass(frozen=True)
-class _Samples:
-    """What a plan looks at: norms of sums of e's values at points of the path, (points, dim).
-
-    `products`: those of the values with one another, (points, points), where the values are rough anyway: norms come
-    from them then, which loses half of the digits of a double and costs less. None elsewhere.
-    """
-
-    values: Array
-    products: Array | None
-
-    @classmethod
-    def of(cls, values: Array, noise: float) -> _Samples:
-        """Samples with a relative rounding error."""
-        return cls(values, algebra.product(values, values.T) if noise > ROUGH else None)
-
-    def every(self, step: int) -> _Samples:
-        """One of so many."""
-        return _Samples(self.values[::step], None if self.products is None else self.products[::step, ::step].copy())
-
-    def scale(self, noise: float) -> tuple[float, float]:
-        """How far e goes, and the part of that which is rounding error."""
-        total, size = algebra.length(self.values[-1] - self.values[0]), float(algebra.lengths(self.values).max())
-        return total, noise * size / total if total > 0 else 0.0
-
-    def moves(self) -> Array:
-        """How far e goes from each to the next."""
-        return algebra.lengths(self.values[1:] - self.values[:-1])
-
-    def norms(self, factors: Array) -> Array:
-        """The norms of sums, each with its factors, (sums, points)."""
-        if self.products is None:
-            return algebra.lengths(algebra.product(factors, self.values))
-        squares = np.einsum("sn,sn->s", algebra.product(factors, self.products), factors)
-        return np.sqrt(np.maximum(squares, 0.0))
-
-
 def _smooth_rule(
     rule: Adaptive, noise: float, seen: Array, begin: int
 ) -> Generator[Ask, Array, tuple[SinhMap, int] | None]:
     """The map for this path and the order of the Gauss rule it needs, or None where e is not smooth enough."""
-    samples = _Samples.of(seen, noise)
+    samples = Samples.of(seen, noise)
     total, floor = samples.scale(noise)
     sampled, counts = SAMPLED, [count for count in SAMPLES if count >= begin]
     while counts:
         count = counts.pop(0)
         if count >= len(seen):
             seen = yield from _sample(sampled, seen, count)
-            samples = _Samples.of(seen, noise)
+            samples = Samples.of(seen, noise)
         own = samples.every((len(seen) - 1) // count)
         charts = (sampled, *CHARTS)
         if count > SAMPLES[0]:
-            charts = (*charts, SinhMap.fit(sampled(_chebyshev(count))[0], own.moves()))
-        coefficients = _coefficients(own, charts) / total
+            charts = (*charts, SinhMap.fit(sampled(points(count))[0], own.moves()))
+        coefficients = own.coefficients(charts) / total
         found = _shortest(coefficients, rule.tol, floor)
         if found is not None:
             return charts[found[0]], found[1]
@@ -235,47 +196,8 @@ def _sample(chart: SinhMap, seen: Array, count: int) -> Generator[Ask, Array, Ar
     new = np.ones(count + 1, dtype=bool)
     new[:: count // (len(seen) - 1)] = False
     merged = np.empty((count + 1, seen.shape[1]))
-    merged[~new], merged[new] = seen, (yield Ask(chart(_chebyshev(count))[0][new]))
+    merged[~new], merged[new] = seen, (yield Ask(chart(points(count))[0][new]))
     return merged
-
-
-@functools.cache
-def _chebyshev(count: int) -> Array:
-    """So many steps of Chebyshev's points on [0, 1], both ends among them."""
-    return (1 - np.cos(np.pi * np.arange(count + 1) / count)) / 2
-
-
-def _coefficients(samples: _Samples, charts: tuple[SinhMap, ...]) -> Array:
-    """Norms of Chebyshev coefficients in maps, (maps, degrees), from samples at `_chebyshev` points of the first."""
-    every = np.concatenate([_cosines(len(samples.values) - 1, charts[0], chart) for chart in charts])
-    return samples.norms(every).reshape(len(charts), -1)
-
-
-@functools.lru_cache(maxsize=64)
-def _cosines(count: int, sampled: SinhMap, chart: SinhMap) -> Array:
-    """The matrix from values at `_chebyshev` points of one map to Chebyshev coefficients in another."""
-    return _cosine(count) @ _interpolation(count, sampled.inverse(chart(_chebyshev(count))[0]))
-
-
-@functools.cache
-def _cosine(count: int) -> Array:
-    """The matrix from values at `_chebyshev` points to Chebyshev coefficients."""
-    every = np.cos(np.pi * np.outer(np.arange(count + 1), np.arange(count + 1)) / count)
-    every[:, [0, -1]] /= 2
-    every[[0, -1]] /= 2
-    # The points run against the cosine, which turns the sign of every second coefficient; norms do not see it.
-    return 2 / count * every
-
-
-def _interpolation(count: int, places: Array) -> Array:
-    """The matrix from values at `_chebyshev` points to their interpolant's at other places (Berrut, Trefethen 2004)."""
-    signs = (-1.0) ** np.arange(count + 1)
-    signs[[0, -1]] /= 2
-    steps = places[:, None] - _chebyshev(count)
-    same = np.abs(steps) < 1e-13
-    shares = signs / np.where(same, 1.0, steps)
-    shares /= shares.sum(1, keepdims=True)
-    return np.where(same.any(1, keepdims=True), same, shares)
 
 
 @dataclass(frozen=True)
