@@ -254,29 +254,54 @@ def test_what_is_kept_for_a_text_goes_with_its_contributions():
     assert b in _known
 
 
+def sampled(seed: int, space: str) -> Contributions:
+    """A text whose contributions were sampled."""
+    rng, own = np.random.default_rng(seed), contributions(seed, space=space)
+    return replace(own, noise_weights=rng.normal(size=(9, 4)), noise_residuals=rng.normal(size=(9, DIM)))
+
+
 def same(one: Explanation, other: Explanation) -> bool:
     """Whether all fields of two explanations are the same, bit for bit."""
     pairs = ((getattr(one, f.name), getattr(other, f.name)) for f in fields(Explanation))
     return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in pairs)
 
 
+@pytest.mark.parametrize("make", [contributions, sampled])
+@pytest.mark.parametrize("measure", ["cosine", "dot"])
 @pytest.mark.parametrize("terms", TREATMENTS)
-def test_what_nobody_has_looked_at_yet_is_there_all_the_same(terms):
-    space = space_of(terms, "cosine")
-    a, b = contributions(1, 4, space=space, gap=1e-3), contributions(2, 6, space=space)
+def test_what_nobody_has_looked_at_yet_is_there_all_the_same(terms, measure, make):
+    a, b = make(1, space=space_of(terms, measure)), contributions(2, 6, space=space_of(terms, measure))
 
-    def fresh():
-        return explain(a, b, reference_terms=terms, measure="cosine")
+    def fresh() -> Explanation:
+        return explain(a, b, reference_terms=terms, measure=measure)
 
     looked = fresh()
     assert looked.settings["reference_terms"] == terms
+    assert vars(looked).keys() == {f.name for f in fields(Explanation)}  # nothing is left of how it was made
     for untouched in (pickle.loads(pickle.dumps(fresh())), copy.copy(fresh()), copy.deepcopy(fresh())):
         assert same(untouched, looked)
     assert same(fresh().swap().swap(), looked)
     assert same(replace(fresh(), base=looked.base), looked)
-    assert vars(looked).keys() == {f.name for f in fields(Explanation)}  # and nothing is left of how it was made
+    assert same(Explanation(**vars(looked)), looked)  # and its types and shapes are those of the class
+    assert set(vars(looked)) <= set(dir(fresh()))
+    assert "_rest" not in dir(fresh())
+
+
+def test_numbers_are_floats_where_references_are_zero():
+    a, b = (contributions(seed, reference="none") for seed in (1, 2))
+    e = explain(a, b, reference_terms="project", measure="dot")
+    assert (type(e.score), type(e.base), type(e.gap)) == (float, float, float)
+    assert e.base == 0
+
+
+def test_what_is_not_there_is_named():
+    a, b = contributions(1, space="unit"), contributions(2, space="unit")
+    e = explain(a, b, reference_terms="project", measure="cosine")
     with pytest.raises(AttributeError, match="'Explanation' object has no attribute 'matrx'"):
-        getattr(fresh(), "matrx")  # noqa: B009
+        getattr(e, "matrx")  # noqa: B009
+    vars(e).update(matrix=[1.0])
+    with pytest.raises(AttributeError, match="'list' object has no attribute 'sum'"):
+        _ = e.row
 
 
 def test_an_explanation_does_not_keep_the_values_it_was_made_of():
@@ -292,9 +317,13 @@ def test_an_explanation_does_not_keep_the_values_it_was_made_of():
 
 def test_threads_may_look_at_one_explanation_at_once():
     a, b = contributions(1, space="unit"), contributions(2, space="unit")
+    looked = explain(a, b, reference_terms="project", measure="cosine")
+    names = [f.name for f in fields(Explanation)]
     with ThreadPoolExecutor(8) as threads:
         for _ in range(200):
             e = explain(a, b, reference_terms="project", measure="cosine")
-            names = [f.name for f in fields(Explanation)] * 2
-            found = list(threads.map(lambda name, e=e: getattr(e, name), names))
-            assert found[0] == "text 1"
+            copies = [threads.submit(lambda e=e: pickle.loads(pickle.dumps(e))) for _ in range(3)]
+            found = dict(zip(names, threads.map(lambda name, e=e: getattr(e, name), names), strict=True))
+            assert same(Explanation(**found), looked)
+            assert all(found[name] is getattr(e, name) for name in names)
+            assert all(same(own.result(), looked) for own in copies)

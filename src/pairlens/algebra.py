@@ -29,7 +29,7 @@ def product(a: Array, b: Array) -> Array:
     """
     work = a.size * b.shape[1]
     if work <= SMALL:
-        return a.dot(b)  # what `@` does, with fewer questions asked
+        return a.dot(b)  # for small ones faster than `@`
     if work >= LARGE:
         return (_tensor(a) @ _tensor(b)).numpy()
     if len(a) < b.shape[1]:

@@ -31,7 +31,7 @@ class Contributions:
         gap: the relative error of the total, ‖reference + Σ values - embedding‖ / ‖embedding - reference‖.
         noise_weights: for methods that sample, the errors of `values` as independent draws: draw d is off by
             noise_weights[d, unit] times noise_residuals[d], (draws, units); None where nothing was sampled.
-        noise_residuals: the directions of those errors, (draws, dim), or None.
+        noise_residuals: the directions of those errors, (draws, dim), float32, or None.
         truncated: the text was longer than the model takes.
         settings: model, method, layer, reference, space, level, rule, nodes, role, dtype.
     """
@@ -51,6 +51,8 @@ class Contributions:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.noise_residuals is not None:  # much more than the values, and nobody wants errors to eight digits
+            vars(self)["noise_residuals"] = self.noise_residuals.astype(np.float32, copy=False)
         freeze(self)
 
     def __repr__(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -73,24 +73,25 @@ class Explanation:
     def __post_init__(self) -> None:
         freeze(self)
 
-    if not TYPE_CHECKING:  # for whom it would hide misspelt names
+    if not TYPE_CHECKING:  # a type checker would take misspelt names for fields
 
         def __getattr__(self, name: str) -> Any:
             """A field of a `lazy` explanation that was not made yet, and with it all the others."""
-            own = vars(self)
-            rest = own.get("_rest")
+            rest = vars(self).get("_rest")
             if rest is not None:
                 make, about = rest
-                own.update(make(self, *about))
-                own.pop("_rest", None)
-            if name in own:  # another thread may have been here meanwhile
-                return own[name]
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+                for field, value in make(self, *about).items():
+                    vars(self).setdefault(field, value)  # another thread may have been here meanwhile
+                vars(self).pop("_rest", None)
+            return object.__getattribute__(self, name)
+
+    def __dir__(self) -> list[str]:
+        """All names, those of fields that were not made yet among them."""
+        return sorted({*super().__dir__(), *(own.name for own in fields(self))} - {"_rest"})
 
     def __getstate__(self) -> dict[str, Any]:
-        """What to pickle or copy: all fields, made by now."""
-        assert self.settings is not None
-        return vars(self)
+        """What to pickle or copy: every field."""
+        return {own.name: getattr(self, own.name) for own in fields(self)}
 
     @property
     def truncated(self) -> bool:
@@ -213,9 +214,13 @@ class Explanation:
 def lazy(known: dict[str, Any], rest: Callable[..., dict[str, Any]], *about: Any) -> Explanation:
     """An explanation of which some fields are known; `rest` makes the others when one of them is looked at.
 
-    Among all pairs of many texts most are looked at for their score or their matrix. `rest` is given the explanation,
-    with what is known, and `about`. Arrays are read-only already, and fields with a default are among those that are
-    known: they would be found instead of made.
+    Among all pairs of many texts most are looked at for their score or their matrix.
+
+    Args:
+        known: the fields that are known; taken over as it is. Fields with a default must be among them, as the default
+            would be found.
+        rest: makes the other fields of the explanation it is given. Arrays must be read-only.
+        about: what else `rest` is given.
     """
     known["_rest"] = rest, about
     explanation = object.__new__(Explanation)

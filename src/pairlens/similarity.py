@@ -33,8 +33,6 @@ PARALLEL = 1e-4
 """References span one direction where the smaller of their singular values is less than so much of the larger one."""
 OTHERS = 32
 """How many other references a text remembers what it has along them."""
-FEW = 32
-"""Draws of a sampled text's errors, at least, that tell how alike two texts' errors are."""
 
 
 def space_for(reference_terms: str, measure: str) -> str:
@@ -59,7 +57,7 @@ def explain(a: Contributions, b: Contributions, *, reference_terms: str, measure
     matrix = _kept(_matrix(side_a, side_b, inside_a, inside_b))
     base, effects = 0.0, None
     if reference_terms == "project":
-        base = sum(map(operator.mul, inside_a.scored, inside_b.scored))
+        base = sum(map(operator.mul, inside_a.scored, inside_b.scored), 0.0)
         if abs(base) > abs(score) / 2:
             warnings.warn(
                 f"the references' share, base = {base:.3f}, is more than half of the score, {score:.3f}: the matrix "
@@ -91,7 +89,7 @@ def _rest(
     """The fields of an explanation that follow from little: no text's values are kept for them."""
     gap = begun.score - begun.base - float(begun.matrix.sum())
     if effects is None:
-        effects = np.zeros(len(a.units)), np.zeros(len(b.units))
+        effects = np.zeros(len(begun.matrix)), np.zeros(begun.matrix.shape[1])
     else:
         gap -= float(effects[0].sum()) + float(effects[1].sum())
     error = algebra.product(bound_a.T, bound_b) if sampled is None else sampled
@@ -108,7 +106,12 @@ def _rest(
         "gap_a": a.gap,
         "gap_b": b.gap,
         "entry_error": _kept(error),
-        "settings": {**_settings(a.settings, b.settings), "roles": [a.role, b.role], "nodes": [a.nodes, b.nodes]},
+        "settings": {
+            **_settings(a.settings, b.settings),
+            **a.treatment,
+            "roles": [a.role, b.role],
+            "nodes": [a.nodes, b.nodes],
+        },
     }
 
 
@@ -121,7 +124,7 @@ def matrix(a: Contributions, b: Contributions, *, reference_terms: str, measure:
 class _About(NamedTuple):
     """What an explanation says of a text; little enough to go with each of them.
 
-    `settings`: those that texts taken apart together share, and the treatment's.
+    `settings`: those that texts taken apart together share. `treatment`: the explanation's own.
     """
 
     text: str
@@ -131,12 +134,14 @@ class _About(NamedTuple):
     role: Any
     nodes: Any
     settings: dict[str, Any]
+    treatment: dict[str, str]
 
     @classmethod
     def of(cls, c: Contributions, **treatment: str) -> _About:
         """What there is to say of a text, under a treatment."""
-        shared = {name: own for name, own in c.settings.items() if name not in ("nodes", "role", "space")} | treatment
-        return cls(c.text, c.units, c.tokens, c.gap, c.settings.get("role"), c.settings.get("nodes"), shared)
+        role, nodes = c.settings.get("role"), c.settings.get("nodes")
+        shared = {name: own for name, own in c.settings.items() if name not in ("nodes", "role", "space")}
+        return cls(c.text, c.units, c.tokens, c.gap, role, nodes, shared, treatment)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -216,11 +221,11 @@ class _Side:
         inside = algebra.lengths(along)
         sizes = np.sqrt(np.maximum((self.sizes - inside) * (self.sizes + inside), 0.0))
         bound = np.array([error, sizes]), np.array([sizes + error, error])
-        residuals = None if self.noise is None else self.noise[1] @ plane
+        residuals = None if self.noise is None else _rough(self.noise[1], plane)
         if len(self.insides) >= OTHERS:
             self.insides.clear()
-        self.insides[other] = _Inside(along, (self.scored @ plane).tolist(), residuals, bound)
-        return self.insides[other]
+        self.insides[other] = found = _Inside(along, (self.scored @ plane).tolist(), residuals, bound)
+        return found
 
 
 _known: WeakKeyDictionary[Contributions, dict[tuple[str, str], _Side]] = WeakKeyDictionary()
@@ -229,9 +234,10 @@ _known: WeakKeyDictionary[Contributions, dict[tuple[str, str], _Side]] = WeakKey
 def _sides(a: Contributions, b: Contributions, reference_terms: str, measure: str) -> tuple[_Side, _Side]:
     side_a, side_b = _side(a, reference_terms, measure), _side(b, reference_terms, measure)
     if side_a.space != side_b.space:
-        for name, one, other in zip(("model", "fingerprint", "dimension"), side_a.space, side_b.space, strict=True):
+        for name, one, other in zip(("model", "fingerprint"), side_a.space, side_b.space, strict=False):
             if one != other:
                 raise InputError(f"two models share no space: the contributions' {name} is {one!r} and {other!r}.")
+        raise InputError(f"the two embeddings have {a.embedding.size} and {b.embedding.size} dimensions.")
     return side_a, side_b
 
 
@@ -290,38 +296,36 @@ def _matrix(a: _Side, b: _Side, inside_a: _Inside, inside_b: _Inside) -> Array:
     found = algebra.product(a.values, b.values.T)
     found *= a.scale * b.scale
     if inside_a.scored:
-        found -= inside_a.values.dot(inside_b.values.T)
+        found -= algebra.product(inside_a.values, inside_b.values.T)
     return found
 
 
 def _standard_error(a: _Side, b: _Side, inside_a: _Inside, inside_b: _Inside) -> Array:
-    """How far off each entry may be where texts were sampled: a standard error, and a bound for a side that was not."""
+    """How far off each entry may be where texts were sampled: a standard error, and a bound for a side that was not.
+
+    It is computed in single precision, like the draws.
+    """
     # A side without noise has none in no draws.
     dim, none = len(a.scored), np.zeros((0, len(inside_a.scored)))
     weights_a, residuals_a = a.noise or (np.zeros((0, len(a.values))), np.zeros((0, dim)))
     weights_b, residuals_b = b.noise or (np.zeros((0, len(b.values))), np.zeros((0, dim)))
     along_a, along_b = (none if own.residuals is None else own.residuals for own in (inside_a, inside_b))
-    hits_a = a.scale * algebra.product(residuals_b, a.values.T) - along_b @ inside_a.values.T
-    hits_b = b.scale * algebra.product(residuals_a, b.values.T) - along_a @ inside_b.values.T
+    hits_a = a.scale * _rough(residuals_b, a.values.T) - along_b @ inside_a.values.T
+    hits_b = b.scale * _rough(residuals_a, b.values.T) - along_a @ inside_b.values.T
+    squares = np.square(_rough(residuals_a, residuals_b.T) - _rough(along_a, along_b.T))
     variance = (weights_a**2).T @ hits_b**2 + (hits_a**2).T @ weights_b**2
-    same = np.may_share_memory(residuals_a, residuals_b)  # one sampling of one text, at whatever levels
-    if same:
+    variance += _rough((weights_a**2).T, squares) @ weights_b**2
+    if np.may_share_memory(residuals_a, residuals_b):  # one sampling of one text, at whatever levels
         variance += 2 * (weights_a * hits_a).T @ (weights_b * hits_b)
-    if a.noise is not None and b.noise is not None:
-        # Errors times errors: of many draws they would cost most, and then they matter least. How alike their
-        # directions are is seen on a few.
-        some_a, some_b = (slice(None, None, 1 if same else max(1, len(own) // FEW)) for own in (weights_a, weights_b))
-        one, other = residuals_a[some_a], residuals_b[some_b]
-        products = np.square(algebra.product(one, other.T) - along_a[some_a] @ along_b[some_b].T)
-        if some_a.step == some_b.step == 1:
-            variance += algebra.product((weights_a**2).T, products) @ weights_b**2
-        else:
-            alike = products.sum() / max(np.square(one).sum() * np.square(other).sum(), np.finfo(float).tiny)
-            variance += alike * np.outer(a.error**2, b.error**2)
     (_, sizes_a), (_, sizes_b) = inside_a.bound[0], inside_b.bound[0]
     bound_a = np.outer(a.error, sizes_b) if a.noise is None else 0.0
     bound_b = np.outer(sizes_a, b.error) if b.noise is None else 0.0
     return np.sqrt(np.maximum(variance, 0.0)) + bound_a + bound_b
+
+
+def _rough(a: Array, b: Array) -> Array:
+    """A product in single precision."""
+    return algebra.product(a.astype(np.float32, copy=False), b.astype(np.float32, copy=False))
 
 
 def _kept(array: Array) -> Array:

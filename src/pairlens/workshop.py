@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import warnings
 from collections import OrderedDict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -29,20 +28,11 @@ from pairlens.shapes import Array
 from pairlens.tokens import Level, Span, Unit, group, level_spans, plain_level
 from pairlens.waiting import Steps, together
 
-
-def _memory() -> int:
-    """The machine's memory in bytes, or 4 GiB where it does not say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return 2**32
-
-
 BATCH = 32
 """Texts that are decomposed together."""
 BESIDE = 2
 """Batches that are under way at a time on a CUDA device: a pair's texts rarely have one length."""
-CACHE_BYTES = max(2**30, _memory() // 4)
+CACHE_BYTES = 2**31
 """How much is kept of the contributions of texts that may come again."""
 
 
@@ -189,7 +179,7 @@ class Workshop:
 
 
 def _bytes(c: Contributions) -> int:
-    """What contributions take: their values, and where they were sampled mostly what is known of their errors."""
+    """What contributions take: their values and, of sampled texts, the draws of their errors, which are most of it."""
     arrays = (c.values, c.noise_weights, c.noise_residuals)
     return sum(array.nbytes for array in arrays if array is not None)
 
