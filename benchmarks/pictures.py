@@ -93,18 +93,24 @@ def pairs() -> None:
     """(c) All pairs of ever more texts."""
     own = results("speed", "growth with pairs")["growth with pairs"]
     _, ax = plt.subplots(figsize=(5.6, 3.2))
-    for name, label, colour in (
-        ("explain", "explain_many, all pairs", OURS),
-        ("decompose", "decomposing the texts alone", THEIRS),
-        ("products", "every pair's bare product", GREY),
+    for name, label, colour, up in (
+        ("explain", "explain_many, all pairs", OURS, 5),
+        ("decompose", "decomposing the texts alone", THEIRS, -5),
+        ("products", "every pair's bare product", GREY, 0),
     ):
+        last = own[name][-1]
         ax.loglog(own["texts"], own[name], "o-", color=colour, markersize=4)
         ax.annotate(
-            label, (own["texts"][-1], own[name][-1]), (6, 0), textcoords="offset points", va="center", color=colour
+            f"{label}: {last:.0f} s",
+            (own["texts"][-1], last),
+            (6, up),
+            textcoords="offset points",
+            va="center",
+            color=colour,
         )
     ax.set_xticks(own["texts"], [f"{n:,.0f}\n{p:,.0f}" for n, p in zip(own["texts"], own["pairs"], strict=True)])
     ax.set_xticks([], minor=True)
-    ax.set_xlim(own["texts"][0] * 0.8, own["texts"][-1] * 14)
+    ax.set_xlim(own["texts"][0] * 0.8, own["texts"][-1] * 22)
     ax.set_xlabel("texts, and pairs of them")
     ax.set_ylabel("seconds, layer 5")
     plt.tight_layout()
