@@ -32,7 +32,7 @@ BATCH = 32
 """Texts that are decomposed together."""
 BESIDE = 2
 """Batches that are under way at a time on a CUDA device: a pair's texts rarely have one length."""
-CACHE_BYTES = 2**31
+CACHE_BYTES = 2**32
 """How much is kept of the contributions of texts that may come again."""
 
 
