@@ -21,7 +21,7 @@ import zoo
 from pairlens import GaussLegendre, InputError, Lens, ModelError, NumericalError, Riemann, TruncationWarning
 from pairlens.encoder import Encoder
 from pairlens.loading import load
-from pairlens.similarity import TREATMENTS
+from pairlens.side import TREATMENTS
 
 A, B = zoo.TEXTS[:2]
 L = zoo.LAYERS

@@ -12,7 +12,7 @@ import zoo
 from pairlens import Explanation, GaussLegendre, Lens, ModelError, ReferenceWarning
 from pairlens.encoder import Encoder
 from pairlens.reference import reference_token
-from pairlens.similarity import TREATMENTS
+from pairlens.side import TREATMENTS
 
 A, B = zoo.TEXTS[:2]
 LONG_A, LONG_B = "The coffee isn't good. Nobody listens!", "This coffee is bad, I think. Do you?"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from typing import Any
 
@@ -20,11 +21,14 @@ from pairlens import (
     IntegratedJacobian,
     Lens,
     ModelError,
+    NotConverged,
     Riemann,
     Shapley,
+    TruncationWarning,
     tokens,
     workshop,
 )
+from pairlens import pairs as reading
 from pairlens.methods import integrated_jacobian
 from pairlens.workshop import Job, Workshop
 
@@ -168,6 +172,64 @@ def test_many_pairs_are_read_lazily(tiny):
     assert not taken
     next(stream)
     assert len(taken) == 4
+
+
+def test_pairs_of_known_texts_are_read_further_ahead_and_no_further(tiny, monkeypatch):
+    monkeypatch.setattr(reading, "TOGETHER", 3)
+    taken = []
+
+    def endless():
+        while True:
+            taken.append(1)
+            yield (A, B) if len(taken) != 30 else (A, "Something new.")
+
+    stream = tiny.explain_many(endless(), layer=3, progress=False, window=4)
+    reach = []
+    for e in itertools.islice(stream, 40):
+        reach.append(len(taken))
+        assert (e.text_b == B) == (len(reach) != 30)
+    # A window with new texts goes at once, with what waits; of others three go together.
+    assert reach == [4] * 4 + [16] * 12 + [28] * 12 + [32] * 4 + [44] * 8
+
+
+class Broken(Exception):
+    """Something that is not ours."""
+
+
+@pytest.mark.parametrize("window", [1, 3, 256])
+@pytest.mark.parametrize("wrong", ["no pair", "no text", "too long", "not converged", "the source"])
+def test_all_pairs_before_a_bad_one_are_explained(wrong, window, monkeypatch):
+    lens = Lens(zoo.encoder("bert"), dtype="float64", strict=True)
+    bad = {"no pair": ("a",), "no text": ("a", 5), "too long": ("a", "word " * 999), "not converged": ("a", "A b c.")}
+    error = {"not converged": NotConverged, "the source": Broken}.get(wrong, InputError)
+
+    def source():
+        for i in range(11):
+            yield (A, B) if i % 4 else (B, f"{i}")
+        if wrong == "the source":
+            raise Broken
+        yield bad[wrong]
+        yield (A, B)
+
+    inner = Workshop._decompose
+
+    def failing(self, jobs, read):
+        if any(job.text == "A b c." for job in jobs):
+            raise NotConverged("no", gap=1.0, tol=1e-3)
+        return inner(self, jobs, read)
+
+    monkeypatch.setattr(Workshop, "_decompose", failing)
+    pairs: Any = source()
+    stream = lens.explain_many(pairs, layer=3, progress=False, window=window)
+    assert [next(stream).text_b for _ in range(11)] == [B if i % 4 else f"{i}" for i in range(11)]
+    with pytest.raises(error):
+        next(stream)
+
+
+def test_a_warning_names_the_line_that_asked(tiny):
+    with pytest.warns(TruncationWarning) as told:
+        tiny.explain("word " * 999, B, layer=3)
+    assert {own.filename for own in told if own.category is TruncationWarning} == {__file__}
 
 
 def test_contributions_compare_to_what_explain_gives(tiny):

@@ -15,43 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairlens import Contributions, Explanation, InputError, ReferenceWarning, Unit
-from pairlens.similarity import OTHERS, TREATMENTS, _known, explain
-
-DIM = 7
-
-
-def contributions(seed: int, units: int = 4, *, space: str = "raw", gap: float = 0.0, reference: str = "some"):
-    """A text whose contributions add up but for a relative error of `gap`."""
-    rng = np.random.default_rng(seed)
-    values, start = rng.normal(size=(units, DIM)), rng.normal(size=DIM)
-    if reference == "none":
-        start = np.zeros(DIM)
-    embedding = start + values.sum(0)
-    if space == "unit":
-        # A split of the normalised embedding: rescale the parts so that they add up to it.
-        start = start / np.linalg.norm(start)
-        embedding = embedding / np.linalg.norm(embedding)
-        values = values + (embedding - start - values.sum(0)) / units
-    error = rng.normal(size=DIM)
-    error *= gap * np.linalg.norm(embedding - start) / np.linalg.norm(error)
-    values = values + error / units
-    return Contributions(
-        text=f"text {seed}",
-        units=tuple(Unit(f"u{i}", i, i + 1) for i in range(units)),
-        tokens=tuple(f"u{i}" for i in range(units)),
-        values=values,
-        error=np.full(units, 1e-3),
-        reference=start,
-        embedding=embedding,
-        output=embedding,
-        gap=gap,
-        settings={"model": "m", "space": space, "level": "token"},
-    )
-
-
-def space_of(terms: str, measure: str) -> str:
-    return "unit" if terms in ("project", "keep") and measure == "cosine" else "raw"
+from handmade import DIM, contributions, sampled, space_of
+from pairlens import Explanation, InputError, ReferenceWarning
+from pairlens.side import OTHERS, TREATMENTS, _sides
+from pairlens.similarity import explain
 
 
 @settings(max_examples=60, deadline=None)
@@ -245,19 +212,13 @@ def test_the_order_of_the_texts_does_not_matter():
 def test_what_is_kept_for_a_text_goes_with_its_contributions():
     a, b = contributions(1, space="unit"), contributions(2, space="unit")
     explain(a, b, reference_terms="project", measure="cosine")
-    assert a in _known
-    assert b in _known
+    assert a in _sides
+    assert b in _sides
     gone = weakref.ref(a)
     del a
     gc.collect()
     assert gone() is None
-    assert b in _known
-
-
-def sampled(seed: int, space: str) -> Contributions:
-    """A text whose contributions were sampled."""
-    rng, own = np.random.default_rng(seed), contributions(seed, space=space)
-    return replace(own, noise_weights=rng.normal(size=(9, 4)), noise_residuals=rng.normal(size=(9, DIM)))
+    assert b in _sides
 
 
 def same(one: Explanation, other: Explanation) -> bool:

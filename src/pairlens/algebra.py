@@ -38,6 +38,16 @@ def product(a: Array, b: Array) -> Array:
     return np.concatenate([a[start : start + some] @ b for start in range(0, len(a), some)])
 
 
+def rough(a: Array, b: Array) -> Array:
+    """The product of two matrices in single precision.
+
+    Example:
+        >>> rough(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]])).dtype
+        dtype('float32')
+    """
+    return product(a.astype(np.float32, copy=False), b.astype(np.float32, copy=False))
+
+
 def inverse(a: Array) -> Array:
     """The inverse of a matrix.
 

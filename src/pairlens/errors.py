@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import operator
+import sys
+import warnings
 from collections.abc import Iterable
 
 
@@ -56,6 +58,14 @@ class ReferenceWarning(UserWarning):
 
 class FontWarning(UserWarning):
     """A plot has characters that no installed font has."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn of the line that called pairlens, however deep inside of it the reason was found."""
+    level, frame = 1, sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def whole(name: str, given: object, low: int, high: int | None = None) -> int:

@@ -19,8 +19,10 @@ from pairlens.methods.fade import Fade
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion
 from pairlens.methods.shapley import Shapley
+from pairlens.pairs import Pairs, Roles
 from pairlens.quadrature import Adaptive, Rule, check_rule
 from pairlens.shapes import Array
+from pairlens.side import MEASURES, TREATMENTS, space_for
 from pairlens.tokens import Level, both_levels, zoomed
 from pairlens.workshop import Job, Workshop, windows
 
@@ -28,7 +30,6 @@ METHODS = ("shapley", "integrated-jacobian", "fade", "occlusion", "output")
 OTHERS = {"shapley": Shapley, "fade": Fade, "occlusion": Occlusion}
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 Method = str | IntegratedJacobian | Fade | Shapley | Occlusion
-Roles = tuple[str | None, str | None]
 
 
 class Lens:
@@ -94,7 +95,7 @@ class Lens:
             (['an', 'apple'], True)
         """
         lens = cls.__new__(cls)
-        lens._encoder = BlackBox(embed, name=name, empty=empty, measure=choose("measure", measure, similarity.MEASURES))
+        lens._encoder = BlackBox(embed, name=name, empty=empty, measure=choose("measure", measure, MEASURES))
         lens.strict = False
         return lens
 
@@ -256,14 +257,8 @@ class Lens:
         if not isinstance(roles, Sequence) or isinstance(roles, str) or len(roles) != 2:
             raise InputError(f"roles has two entries, one for each text, not {roles!r}.")
 
-        def stream() -> Iterator[Explanation]:
-            for batch in windows(pairs, window, progress, "pairs"):
-                jobs = [_jobs(pair, roles, levels) for pair in batch]
-                done = work.decompose([job for pair in jobs for job in pair])
-                for job_a, job_b in jobs:
-                    yield similarity.explain(done[job_a], done[job_b], reference_terms=treatment, measure=measure)
-
-        return stream()
+        chosen = Pairs(work, roles, levels, reference_terms=treatment, measure=measure)
+        return chosen.explain(pairs, window, progress)
 
     def decompose(
         self,
@@ -346,7 +341,7 @@ class Lens:
         """
         treatment, measure = self._treatment(reference_terms, measure)
         work = self._workshop("integrated-jacobian", layer, reference, rule, tol, treatment, measure)
-        jobs = _jobs((a, b), roles, both_levels(self._level(level)))
+        jobs = map(Job.of, (a, b), roles, both_levels(self._level(level)))
         sides = [work.features(job, unit) for job, unit in zip(jobs, (unit_a, unit_b), strict=True)]
         return similarity.matrix(*sides, reference_terms=treatment, measure=measure)
 
@@ -355,15 +350,15 @@ class Lens:
     def _treatment(self, reference_terms: str | None, measure: str | None) -> tuple[str, str]:
         """Defaults filled in and names checked."""
         treatment = ("shift" if self.adjusted else "project") if reference_terms is None else reference_terms
-        choose("reference_terms", treatment, similarity.TREATMENTS)
+        choose("reference_terms", treatment, TREATMENTS)
         if measure is None:
             measure = self.measure
-            if measure not in similarity.MEASURES:
+            if measure not in MEASURES:
                 raise ModelError(
                     f"the model compares by {measure} distance, which is no sum over token pairs. Ask for "
                     "measure='cosine' or measure='dot' to explain those instead."
                 )
-        return treatment, choose("measure", measure, similarity.MEASURES)
+        return treatment, choose("measure", measure, MEASURES)
 
     def _workshop(
         self,
@@ -388,7 +383,7 @@ class Lens:
             raise InputError(
                 f"method={chosen.name!r} does not integrate, so it takes no rule; leave rule={rule!r} out."
             )
-        space = similarity.space_for(treatment, measure)
+        space = space_for(treatment, measure)
         checked = check_rule(rule, tol)
         if rule is None and self.adjusted:
             # The matrix is to make up the score itself: both texts' gaps together, 2 t + t², are to be within tol.
@@ -437,16 +432,3 @@ def _method(
     return IntegratedJacobian(
         layer=0 if layer is None else layer, reference="padding" if reference is None else reference
     )
-
-
-def _jobs(pair: Any, roles: Roles, levels: tuple[Level, Level]) -> tuple[Job, Job]:
-    """One job for each text of a pair."""
-    texts = pair if isinstance(pair, tuple | list) else _listed(pair)
-    if len(texts) != 2:
-        raise InputError(f"expected a pair of texts, and got {pair!r:.60}.")
-    return Job.of(texts[0], roles[0], levels[0]), Job.of(texts[1], roles[1], levels[1])
-
-
-def _listed(pair: Any) -> list[Any]:
-    """Anything that may be a pair, as a list; an empty one where it is none."""
-    return [] if isinstance(pair, str) or not isinstance(pair, Iterable) else list(pair)

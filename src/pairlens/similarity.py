@@ -4,42 +4,25 @@ With embeddings V = R + Σ_s U[s], the score V_a · V_b expands into four terms.
 with those that hold a reference R; in all of them
 
     score = base + Σ effects_a + Σ effects_b + Σ matrix + gap
-
-A text may be in thousands of pairs: what does not depend on the other text, or only on the other's reference, which
-texts of one length share, is made once and kept as long as its contributions are. For a pair one product is left.
 """
 
 from __future__ import annotations
 
-import hashlib
-import operator
-import warnings
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from pairlens import algebra
 from pairlens.contributions import Contributions
-from pairlens.errors import InputError, ReferenceWarning, choose
+from pairlens.errors import InputError, ReferenceWarning, warn
 from pairlens.explanation import Explanation, lazy
 from pairlens.shapes import Array
-from pairlens.tokens import Unit
+from pairlens.side import About, Inside, Side, side
+from pairlens.tiles import products
 
-TREATMENTS = ("project", "shift", "keep", "ignore")
-MEASURES = ("cosine", "dot")
-PARALLEL = 1e-4
-"""References span one direction where the smaller of their singular values is less than so much of the larger one."""
-OTHERS = 32
-"""How many other references a text remembers what it has along them."""
-
-
-def space_for(reference_terms: str, measure: str) -> str:
-    """Which embedding a treatment takes apart: before a final Normalize, of length one, or as the model gives it."""
-    if reference_terms in ("shift", "ignore"):
-        return "raw"
-    return "unit" if measure == "cosine" else "output"
+ENTRIES = 2**21
+"""How many entries of matrices are made together: 16 MiB of them."""
 
 
 def explain(a: Contributions, b: Contributions, *, reference_terms: str, measure: str) -> Explanation:
@@ -51,38 +34,65 @@ def explain(a: Contributions, b: Contributions, *, reference_terms: str, measure
         reference_terms: "project", "shift", "keep" or "ignore".
         measure: "cosine" or "dot".
     """
-    side_a, side_b = _sides(a, b, reference_terms, measure)
-    inside_a, inside_b = _insides(side_a, side_b)
-    score = float(side_a.scored.dot(side_b.scored))
-    matrix = _kept(_matrix(side_a, side_b, inside_a, inside_b))
-    base, effects = 0.0, None
-    if reference_terms == "project":
-        base = sum(map(operator.mul, inside_a.scored, inside_b.scored), 0.0)
-        if abs(base) > abs(score) / 2:
-            warnings.warn(
-                f"the references' share, base = {base:.3f}, is more than half of the score, {score:.3f}: the matrix "
-                "says little about this pair. Look at reference_terms='keep'.",
-                ReferenceWarning,
-                stacklevel=3,
-            )
-    elif reference_terms == "keep":
-        scale = side_a.scale * side_b.scale
-        base = scale * float(side_a.reference @ side_b.reference)
-        effects = scale * (side_a.values @ side_b.reference), scale * (side_b.values @ side_a.reference)
-    elif reference_terms == "ignore":
-        part_a, part_b = side_a.scale * side_a.reference, side_b.scale * side_b.reference
-        base = float(side_a.scored @ part_b + part_a @ side_b.scored - part_a @ part_b)
-    sampled = None if side_a.noise is side_b.noise is None else _standard_error(side_a, side_b, inside_a, inside_b)
-    known = {"score": score, "matrix": matrix, "base": base, "truncated_a": a.truncated, "truncated_b": b.truncated}
-    return lazy(known, _rest, side_a.about, side_b.about, inside_a.bound[0], inside_b.bound[1], effects, sampled)
+    return next(explain_all([a], [b], reference_terms=reference_terms, measure=measure))
+
+
+def explain_all(
+    firsts: Sequence[Contributions], seconds: Sequence[Contributions], *, reference_terms: str, measure: str
+) -> Iterator[Explanation]:
+    """The explanations of many pairs, given by their first and their second texts, in order.
+
+    Pairs that share texts are worked on together. If there is something wrong with one, all before it come first.
+    """
+    try:
+        sides_a, sides_b = _sides(firsts, seconds, reference_terms, measure)
+    except InputError:
+        if len(firsts) == 1:
+            raise
+        for pair in zip(firsts, seconds, strict=True):
+            yield explain(*pair, reference_terms=reference_terms, measure=measure)
+        return
+    for some in _portions(sides_a, sides_b):
+        yield from _explained(sides_a[some], sides_b[some], reference_terms)
+
+
+def matrix(a: Contributions, b: Contributions, *, reference_terms: str, measure: str) -> Array:
+    """The matrix alone, for contributions that need not add up to the embedding, (rows of a, rows of b)."""
+    return products(*_sides([a], [b], reference_terms, measure)).matrices[0]
+
+
+def _explained(sides_a: list[Side], sides_b: list[Side], reference_terms: str) -> Iterator[Explanation]:
+    """The explanations of pairs whose products are made together."""
+    found = products(sides_a, sides_b)
+    insides = found.insides_a, found.insides_b
+    columns = zip(sides_a, sides_b, found.matrices, found.scores, found.bases, *insides, strict=True)
+    for a, b, matrix, score, base, inside_a, inside_b in columns:
+        effects = None
+        if reference_terms == "project":
+            if abs(base) > abs(score) / 2:
+                warn(
+                    f"the references' share, base = {base:.3f}, is more than half of the score, {score:.3f}: the "
+                    "matrix says little about this pair. Look at reference_terms='keep'.",
+                    ReferenceWarning,
+                )
+        elif reference_terms == "keep":
+            scale = a.scale * b.scale
+            base = scale * float(a.reference @ b.reference)
+            effects = scale * (a.values @ b.reference), scale * (b.values @ a.reference)
+        elif reference_terms == "ignore":
+            part_a, part_b = a.scale * a.reference, b.scale * b.reference
+            base = float(a.scored @ part_b + part_a @ b.scored - part_a @ part_b)
+        sampled = None if a.noise is b.noise is None else _standard_error(a, b, inside_a, inside_b)
+        known = {"score": score, "matrix": matrix, "base": base, "truncated_a": a.truncated, "truncated_b": b.truncated}
+        yield lazy(known, _rest, a.about, b.about, inside_a.lengths, inside_b.lengths, effects, sampled)
 
 
 def _rest(
     begun: Explanation,
-    a: _About,
-    b: _About,
-    bound_a: Array,
-    bound_b: Array,
+    a: About,
+    b: About,
+    inside_a: Array,
+    inside_b: Array,
     effects: tuple[Array, Array] | None,
     sampled: Array | None,
 ) -> dict[str, Any]:
@@ -92,7 +102,9 @@ def _rest(
         effects = np.zeros(len(begun.matrix)), np.zeros(begun.matrix.shape[1])
     else:
         gap -= float(effects[0].sum()) + float(effects[1].sum())
-    error = algebra.product(bound_a.T, bound_b) if sampled is None else sampled
+    if sampled is None:
+        outside_a, outside_b = a.outside(inside_a), b.outside(inside_b)
+        sampled = np.outer(a.error, outside_b + b.error) + np.outer(outside_a, b.error)
     return {
         "text_a": a.text,
         "text_b": b.text,
@@ -105,7 +117,7 @@ def _rest(
         "gap": gap,
         "gap_a": a.gap,
         "gap_b": b.gap,
-        "entry_error": _kept(error),
+        "entry_error": _kept(sampled),
         "settings": {
             **_settings(a.settings, b.settings),
             **a.treatment,
@@ -115,217 +127,55 @@ def _rest(
     }
 
 
-def matrix(a: Contributions, b: Contributions, *, reference_terms: str, measure: str) -> Array:
-    """The matrix alone, for contributions that need not add up to the embedding, (rows of a, rows of b)."""
-    side_a, side_b = _sides(a, b, reference_terms, measure)
-    return _matrix(side_a, side_b, *_insides(side_a, side_b))
+def _sides(
+    firsts: Sequence[Contributions], seconds: Sequence[Contributions], reference_terms: str, measure: str
+) -> tuple[list[Side], list[Side]]:
+    """The two sides of pairs, of one space each."""
+    known = {c: side(c, reference_terms, measure) for c in dict.fromkeys((*firsts, *seconds))}
+    sides_a, sides_b = [known[c] for c in firsts], [known[c] for c in seconds]
+    if len({own.space for own in known.values()}) > 1:
+        for a, b in zip(sides_a, sides_b, strict=True):
+            for name, one, other in zip(("model", "fingerprint"), a.space, b.space, strict=False):
+                if one != other:
+                    raise InputError(f"two models share no space: the contributions' {name} is {one!r} and {other!r}.")
+            if a.space != b.space:
+                raise InputError(f"the two embeddings have {a.space[-1]} and {b.space[-1]} dimensions.")
+    return sides_a, sides_b
 
 
-class _About(NamedTuple):
-    """What an explanation says of a text; little enough to go with each of them.
-
-    `settings`: those that texts taken apart together share. `treatment`: the explanation's own.
-    """
-
-    text: str
-    units: tuple[Unit, ...]
-    tokens: tuple[str, ...]
-    gap: float
-    role: Any
-    nodes: Any
-    settings: dict[str, Any]
-    treatment: dict[str, str]
-
-    @classmethod
-    def of(cls, c: Contributions, **treatment: str) -> _About:
-        """What there is to say of a text, under a treatment."""
-        role, nodes = c.settings.get("role"), c.settings.get("nodes")
-        shared = {name: own for name, own in c.settings.items() if name not in ("nodes", "role", "space")}
-        return cls(c.text, c.units, c.tokens, c.gap, role, nodes, shared, treatment)
+def _portions(sides_a: list[Side], sides_b: list[Side]) -> Iterator[slice]:
+    """Pairs whose matrices are made together: all of them, but for the memory that those of long texts take."""
+    sizes = [len(a.values) * len(b.values) for a, b in zip(sides_a, sides_b, strict=True)]
+    start = total = 0
+    for place, size in enumerate(sizes):
+        total += size
+        if total > ENTRIES and place > start:
+            yield slice(start, place)
+            start, total = place, size
+    if sizes:
+        yield slice(start, len(sizes))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Inside:
-    """What a text has inside the plane of its own and another reference, which leaves the matrix, and what outside.
-
-    Inside, along 0 to 2 directions: `values` (units, directions), `scored` (directions,) and, of the noise, `residuals`
-    (draws, directions). Outside: the lengths of values and their errors as the two factors of a `bound` of errors,
-    (2, units) each.
-    """
-
-    values: Array
-    scored: list[float]
-    residuals: Array | None
-    bound: tuple[Array, Array]
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Side:
-    """One text as it enters the score's dot product: `scale` times its values and its reference.
-
-    `scored`, `sizes` (the lengths of its values), `error` and `noise` are scaled already. `projected`: whether the
-    references' plane leaves the matrix. `key`: tells what it has inside the plane with this reference from what it has
-    with others. `space`: the one it is in, by the model's name, its weights' fingerprint and the dimension.
-    """
-
-    values: Array
-    scale: float
-    reference: Array
-    scored: Array
-    sizes: Array
-    error: Array
-    noise: tuple[Array, Array] | None
-    projected: bool
-    key: bytes
-    space: tuple[Any, Any, int]
-    about: _About
-    insides: dict[bytes, _Inside] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, c: Contributions, reference_terms: str, measure: str) -> _Side:
-        """A text's side, under a treatment and a measure."""
-        _check_space(c, reference_terms, measure)
-        shifted, projected = reference_terms == "shift", reference_terms == "project"
-        scored = c.embedding - c.reference if shifted else c.embedding
-        reference = np.zeros_like(c.reference) if shifted else c.reference
-        size = algebra.length(scored)
-        if size == 0:
-            raise InputError(f"the embedding of {c.text!r:.60} is zero, so its similarity to anything means nothing.")
-        if measure == "cosine":
-            scale = 1 / size
-        elif shifted and c.reference.any():
-            scale = 1.0
-        else:
-            # Contributions from before a final Normalize: the model's own output is a multiple of the embedding.
-            scale = algebra.length(c.output) / size
-        noise = None
-        if c.noise_weights is not None and c.noise_residuals is not None:
-            noise = (c.noise_weights * scale, c.noise_residuals)
-        return cls(
-            values=c.values,
-            scale=scale,
-            reference=reference,
-            scored=scored * scale,
-            sizes=algebra.lengths(c.values) * scale,
-            error=c.error * scale,
-            noise=noise,
-            projected=projected,
-            key=hashlib.blake2b(reference.tobytes(), digest_size=16).digest() if projected else b"",
-            space=(c.settings.get("model"), c.settings.get("fingerprint"), c.embedding.size),
-            about=_About.of(c, measure=measure, reference_terms=reference_terms),
-        )
-
-    def see(self, other: bytes, plane: Array) -> _Inside:
-        """What it has inside a plane, (dim, directions), and keeps for the next text with the other reference."""
-        along, error = self.scale * self.values.dot(plane), self.error
-        inside = algebra.lengths(along)
-        sizes = np.sqrt(np.maximum((self.sizes - inside) * (self.sizes + inside), 0.0))
-        bound = np.array([error, sizes]), np.array([sizes + error, error])
-        residuals = None if self.noise is None else _rough(self.noise[1], plane)
-        if len(self.insides) >= OTHERS:
-            self.insides.clear()
-        self.insides[other] = found = _Inside(along, (self.scored @ plane).tolist(), residuals, bound)
-        return found
-
-
-_known: WeakKeyDictionary[Contributions, dict[tuple[str, str], _Side]] = WeakKeyDictionary()
-
-
-def _sides(a: Contributions, b: Contributions, reference_terms: str, measure: str) -> tuple[_Side, _Side]:
-    side_a, side_b = _side(a, reference_terms, measure), _side(b, reference_terms, measure)
-    if side_a.space != side_b.space:
-        for name, one, other in zip(("model", "fingerprint"), side_a.space, side_b.space, strict=False):
-            if one != other:
-                raise InputError(f"two models share no space: the contributions' {name} is {one!r} and {other!r}.")
-        raise InputError(f"the two embeddings have {a.embedding.size} and {b.embedding.size} dimensions.")
-    return side_a, side_b
-
-
-def _side(c: Contributions, reference_terms: str, measure: str) -> _Side:
-    sides = _known.get(c)
-    if sides is None:
-        sides = _known[c] = {}
-    side = sides.get((reference_terms, measure))
-    if side is None:
-        choose("reference_terms", reference_terms, TREATMENTS)
-        choose("measure", measure, MEASURES)
-        side = sides[reference_terms, measure] = _Side.of(c, reference_terms, measure)
-    return side
-
-
-def _check_space(c: Contributions, reference_terms: str, measure: str) -> None:
-    """Refuse contributions to another embedding than the treatment takes apart, unless the reference is zero anyway."""
-    space, wanted = c.settings.get("space"), space_for(reference_terms, measure)
-    if space == wanted or not c.reference.any():
-        return
-    # A space goes by its first name: without a final Normalize "output" is called "raw", with one "unit".
-    same = np.allclose(c.embedding, c.output, rtol=1e-4, atol=1e-6 * np.abs(c.output).max())
-    if not (wanted == "output" and same):
-        raise InputError(
-            f"reference_terms={reference_terms!r} with measure={measure!r} needs contributions to the {wanted} "
-            f"embedding, and these are to the {space} one. Decompose with the same reference_terms and measure."
-        )
-
-
-def _insides(a: _Side, b: _Side) -> tuple[_Inside, _Inside]:
-    """What two texts have inside the plane of their references."""
-    one, other = a.insides.get(b.key), b.insides.get(a.key)
-    if one is None or other is None:
-        plane = _plane(a, b) if a.key <= b.key else _plane(b, a)
-        one, other = one or a.see(b.key, plane), other or b.see(a.key, plane)
-    return one, other
-
-
-def _plane(a: _Side, b: _Side) -> Array:
-    """An orthonormal basis of what leaves the matrix, (dim, 0 to 2).
-
-    That is what the two references span; nearly parallel ones span one direction, and zero ones none.
-    """
-    lengths = [algebra.length(side.reference) for side in (a, b)]
-    units = [side.reference / length for side, length in zip((a, b), lengths, strict=True) if length > 0]
-    if not (a.projected and units):
-        return np.zeros((len(a.scored), 0))
-    # Singular vectors of two unit vectors are their sum and their difference.
-    axes = [units[0] + units[1], units[0] - units[1]] if len(units) == 2 else units
-    sizes = [algebra.length(own) for own in axes]
-    return np.array([own / size for own, size in zip(axes, sizes, strict=True) if size > PARALLEL * max(sizes)]).T
-
-
-def _matrix(a: _Side, b: _Side, inside_a: _Inside, inside_b: _Inside) -> Array:
-    """What is left of the products of values when those inside the plane have left."""
-    found = algebra.product(a.values, b.values.T)
-    found *= a.scale * b.scale
-    if inside_a.scored:
-        found -= algebra.product(inside_a.values, inside_b.values.T)
-    return found
-
-
-def _standard_error(a: _Side, b: _Side, inside_a: _Inside, inside_b: _Inside) -> Array:
+def _standard_error(a: Side, b: Side, inside_a: Inside, inside_b: Inside) -> Array:
     """How far off each entry may be where texts were sampled: a standard error, and a bound for a side that was not.
 
     It is computed in single precision, like the draws.
     """
     # A side without noise has none in no draws.
-    dim, none = len(a.scored), np.zeros((0, len(inside_a.scored)))
+    dim, none = len(a.scored), np.zeros((0, inside_a.values.shape[1]))
     weights_a, residuals_a = a.noise or (np.zeros((0, len(a.values))), np.zeros((0, dim)))
     weights_b, residuals_b = b.noise or (np.zeros((0, len(b.values))), np.zeros((0, dim)))
     along_a, along_b = (none if own.residuals is None else own.residuals for own in (inside_a, inside_b))
-    hits_a = a.scale * _rough(residuals_b, a.values.T) - along_b @ inside_a.values.T
-    hits_b = b.scale * _rough(residuals_a, b.values.T) - along_a @ inside_b.values.T
-    squares = np.square(_rough(residuals_a, residuals_b.T) - _rough(along_a, along_b.T))
+    hits_a = a.scale * algebra.rough(residuals_b, a.values.T) - along_b @ inside_a.values.T
+    hits_b = b.scale * algebra.rough(residuals_a, b.values.T) - along_a @ inside_b.values.T
+    squares = np.square(algebra.rough(residuals_a, residuals_b.T) - algebra.rough(along_a, along_b.T))
     variance = (weights_a**2).T @ hits_b**2 + (hits_a**2).T @ weights_b**2
-    variance += _rough((weights_a**2).T, squares) @ weights_b**2
+    variance += algebra.rough((weights_a**2).T, squares) @ weights_b**2
     if np.may_share_memory(residuals_a, residuals_b):  # one sampling of one text, at whatever levels
         variance += 2 * (weights_a * hits_a).T @ (weights_b * hits_b)
-    (_, sizes_a), (_, sizes_b) = inside_a.bound[0], inside_b.bound[0]
-    bound_a = np.outer(a.error, sizes_b) if a.noise is None else 0.0
-    bound_b = np.outer(sizes_a, b.error) if b.noise is None else 0.0
+    bound_a = np.outer(a.about.error, b.about.outside(inside_b.lengths)) if a.noise is None else 0.0
+    bound_b = np.outer(a.about.outside(inside_a.lengths), b.about.error) if b.noise is None else 0.0
     return np.sqrt(np.maximum(variance, 0.0)) + bound_a + bound_b
-
-
-def _rough(a: Array, b: Array) -> Array:
-    """A product in single precision."""
-    return algebra.product(a.astype(np.float32, copy=False), b.astype(np.float32, copy=False))
 
 
 def _kept(array: Array) -> Array:

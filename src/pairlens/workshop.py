@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import warnings
 from collections import OrderedDict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from pairlens import progress
 from pairlens.blackbox import BlackBox
 from pairlens.contributions import Contributions
 from pairlens.encoder import Encoder
-from pairlens.errors import InputError, ModelError, TruncationWarning, whole
+from pairlens.errors import InputError, ModelError, TruncationWarning, warn, whole
 from pairlens.integrate import Integral
 from pairlens.methods import Method
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
@@ -78,6 +77,10 @@ class Workshop:
         self._done: OrderedDict[Job, Contributions] = OrderedDict()
         self._size = 0
 
+    def knows(self, jobs: Iterable[Job]) -> bool:
+        """Whether all these texts are remembered."""
+        return all(job in self._done for job in jobs)
+
     def decompose(self, jobs: Sequence[Job]) -> Mapping[Job, Contributions]:
         """The contributions of all these texts, and perhaps of some from before."""
         asked = dict.fromkeys(jobs)
@@ -135,7 +138,7 @@ class Workshop:
             )
             if self.strict:
                 raise InputError(message)
-            warnings.warn(message, TruncationWarning, stacklevel=2)
+            warn(message, TruncationWarning)
         return text
 
     def _decompose(self, jobs: Sequence[Job], texts: Sequence[Text]) -> Steps[list[Contributions]]:
@@ -215,12 +218,21 @@ def _assemble(
 
 
 def windows(items: Iterable[Any], size: int, progress: bool, noun: str) -> Iterator[list[Any]]:
-    """Items in lists of at most `size`, with a progress bar on a terminal."""
+    """Items in lists of at most `size`, with a progress bar on a terminal. What came before an error comes first."""
     size = whole("window", size, 1)
     total = len(items) if isinstance(items, Sequence) else None
     left = iter(items)
     with _bar(total, noun) if progress else contextlib.nullcontext() as bar:
-        while window := list(itertools.islice(left, size)):
+        while True:
+            window: list[Any] = []
+            try:
+                window.extend(itertools.islice(left, size))
+            except Exception:
+                if window:
+                    yield window
+                raise
+            if not window:
+                return
             yield window
             if bar is not None:
                 bar.update(len(window))

@@ -17,7 +17,7 @@ import numpy as np
 from pairlens.corpus.records import vectors_of
 from pairlens.corpus.settings import Settings
 from pairlens.shapes import Array
-from pairlens.similarity import PARALLEL
+from pairlens.side import PARALLEL
 
 TOGETHER = 1024
 """Pairs whose matrices are made together."""

@@ -18,6 +18,7 @@ from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.quadrature import Adaptive, GaussLegendre, Riemann, Rule, Table
 from pairlens.reading import Text
 from pairlens.shapes import Array
+from pairlens.side import space_for
 from pairlens.study import picture
 from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.materials import Materials, cut
@@ -171,7 +172,7 @@ class Totals:
         self._encoder: Any = materials.lens._encoder
         self._method = IntegratedJacobian(view.layer or 0)
         self._terms, self._measure = view.reference_terms, str(materials.measure)
-        self._space = self._encoder.space(None, similarity.space_for(self._terms, self._measure))
+        self._space = self._encoder.space(None, space_for(self._terms, self._measure))
         self._totals: dict[str, Total] = {}
         self._unread: dict[str, str] = {}
         for text in texts:

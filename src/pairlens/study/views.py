@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pairlens.lens import Lens
-from pairlens.similarity import space_for
+from pairlens.side import space_for
 
 SIBLINGS = {"raw": ("ignore", "shift")}
 """Treatments that take the same embedding apart, so that one decomposition serves them all."""

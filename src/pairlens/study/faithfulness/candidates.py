@@ -13,7 +13,7 @@ from pairlens.methods.fade import Fade
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion
 from pairlens.methods.shapley import NEAR, Shapley
-from pairlens.similarity import TREATMENTS
+from pairlens.side import TREATMENTS
 from pairlens.study.faithfulness.rivals import RIVALS
 
 OWN = ("integrated-jacobian", "fade", "output", "occlusion", "shapley")

@@ -17,7 +17,7 @@ from pairlens.errors import InputError, ModelError, PairlensError, ReferenceWarn
 from pairlens.explanation import Explanation
 from pairlens.lens import Lens
 from pairlens.shapes import Array
-from pairlens.similarity import MEASURES
+from pairlens.side import MEASURES
 from pairlens.study.faithfulness import measures, yardstick
 from pairlens.study.faithfulness.candidates import Candidate
 from pairlens.study.faithfulness.checks import Checks

@@ -8,7 +8,7 @@ from pairlens.encoder import Encoder
 from pairlens.explanation import Explanation
 from pairlens.reading import Text
 from pairlens.shapes import Array
-from pairlens.similarity import space_for
+from pairlens.side import space_for
 
 
 class Deletions:

@@ -26,7 +26,7 @@ from pairlens.heads import Heads
 from pairlens.lens import Lens
 from pairlens.reading import Text
 from pairlens.shapes import Array
-from pairlens.similarity import space_for
+from pairlens.side import space_for
 from pairlens.study.faithfulness.relevance import LocallyLinear
 
 STEPS = 32
