@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import random
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,9 +44,18 @@ def patterns(some: Sequence[Contributions]) -> dict[str, list[tuple[Contribution
     }
 
 
+def columns(pairs: Iterable[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
+    """The first and the second texts of pairs."""
+    firsts, seconds = zip(*pairs, strict=True)
+    return list(firsts), list(seconds)
+
+
 @pytest.mark.parametrize("pattern", patterns([]).keys())
 @pytest.mark.parametrize("terms", TREATMENTS)
-def test_together_as_alone(terms, pattern):
+@pytest.mark.parametrize(("tall", "wide"), [(tiles.TALL, tiles.WIDE), (3, 2)])
+def test_together_as_alone(terms, pattern, tall, wide, monkeypatch):
+    monkeypatch.setattr(tiles, "TALL", tall)
+    monkeypatch.setattr(tiles, "WIDE", wide)
     pairs = patterns(texts(23, space_of(terms, "cosine")))[pattern]
     options = {"reference_terms": terms, "measure": "cosine"}
     with warnings.catch_warnings():
@@ -76,36 +86,28 @@ def test_together_sampled_texts_have_the_errors_they_have_alone():
 
 def test_texts_with_the_same_partners_are_stacked_and_others_are_not(monkeypatch):
     some = [side(own, "project", "cosine") for own in texts(30, "unit")]
-    heights: list[int] = []
-    meet, alone = tiles._Stack.meet, tiles._alone
-    monkeypatch.setattr(tiles._Stack, "meet", lambda stack, b: heights.append(len(stack.rows)) or meet(stack, b))
-    monkeypatch.setattr(tiles, "_alone", lambda partners, b: heights.append(0) or alone(partners, b))
-    pairs = list(itertools.product(some[:4], some))
-    tiles.products(*map(list, zip(*pairs, strict=True)))
-    assert heights == [4] * 30
-    heights.clear()
+    sizes: list[tuple[int, int]] = []
+    for name in ("_stacked", "_alone"):
+        inner = getattr(tiles, name)
+        monkeypatch.setattr(
+            tiles, name, lambda *args, inner=inner: sizes.append((len(args[0]), len(args[2]))) or inner(*args)
+        )
+    tiles.products(*columns(itertools.product(some[:4], some)))
+    assert sizes == [(4, 10)] * REFERENCES
+    sizes.clear()
+    tiles.products(*columns(itertools.product(some, some[:4])))
+    assert sizes == [(4, 10)] * REFERENCES
+    sizes.clear()
     tiles.products([some[0]], [some[1]])
-    assert heights == [0]
+    assert sizes == [(1, 1)]
 
 
 @pytest.mark.parametrize("few", [20, 3])
-def test_a_matrix_that_is_kept_keeps_few_others(few):
-    """Of a stack, whichever text it is that there are fewer of."""
+def test_a_matrix_that_is_kept_keeps_no_others(few):
     some = [side(own, "project", "cosine") for own in texts(20, "unit")]
     for pairs in (itertools.product(some[:few], some), itertools.product(some, some[:few])):
-        found = tiles.products(*map(list, zip(*pairs, strict=True)))
-        for matrix in found.matrices:
-            whole = matrix if matrix.base is None else matrix.base
-            assert whole.size <= tiles.PARTNERS * 6 * 6
-
-
-def test_long_texts_are_not_stacked(monkeypatch):
-    monkeypatch.setattr(tiles, "ROWS", 5)
-    some = [side(own, "project", "cosine") for own in texts(10, "unit")]
-    found = tiles.products(*map(list, zip(*itertools.product(some, some), strict=True)))
-    for matrix in found.matrices:
-        whole = matrix if matrix.base is None else matrix.base
-        assert whole.size == matrix.size
+        for matrix in tiles.products(*columns(pairs)).matrices:
+            assert matrix.base is None or matrix.base.size == matrix.size
 
 
 def test_matrices_of_long_texts_are_not_all_made_at_once(monkeypatch):
@@ -121,7 +123,7 @@ def test_matrices_of_long_texts_are_not_all_made_at_once(monkeypatch):
     monkeypatch.setattr(similarity, "products", counting)
     some = [contributions(seed, units, space="unit") for seed, units in enumerate((2, 30, 3, 4, 12, 5))]
     pairs = list(itertools.product(some, some))
-    stream = explain_all(*map(list, zip(*pairs, strict=True)), reference_terms="keep", measure="cosine")
+    stream = explain_all(*columns(pairs), reference_terms="keep", measure="cosine")
     next(stream)
     assert len(entries) == 1
     shapes = [(2, 2), *(e.matrix.shape for e in stream)]
@@ -138,7 +140,7 @@ def test_what_comes_before_a_pair_that_cannot_be_explained_comes(wrong):
     zero = replace(some[0], embedding=some[0].embedding * 0, reference=some[0].reference * 0)
     other = replace(some[0], settings={**some[0].settings, "model": "n"})
     pairs = [*itertools.combinations(some, 2), (some[0], zero if wrong == "zero" else other), (some[0], some[1])]
-    stream = explain_all(*map(list, zip(*pairs, strict=True)), reference_terms="keep", measure="cosine")
+    stream = explain_all(*columns(pairs), reference_terms="keep", measure="cosine")
     for a, b in pairs[:-2]:
         e = next(stream)
         assert (e.text_a, e.text_b) == (a.text, b.text)

@@ -12,7 +12,7 @@ from pairlens.explanation import Explanation
 from pairlens.tokens import Level
 from pairlens.workshop import Job, Workshop, windows
 
-TOGETHER = 32
+TOGETHER = 64
 """Windows that are explained together where all their texts are known: a text is fetched once for all its pairs."""
 
 Roles = tuple[str | None, str | None]

@@ -21,8 +21,8 @@ from pairlens.shapes import Array
 from pairlens.side import About, Inside, Side, side
 from pairlens.tiles import products
 
-ENTRIES = 2**21
-"""How many entries of matrices are made together: 16 MiB of them."""
+ENTRIES = 2**22
+"""How many entries of matrices are made together: 32 MiB of them."""
 
 
 def explain(a: Contributions, b: Contributions, *, reference_terms: str, measure: str) -> Explanation:

@@ -1,17 +1,16 @@
 """The products of many pairs: each text is fetched from memory as rarely as can be.
 
 Among all pairs of some texts a product takes less time than fetching its texts from memory does, and than the little
-things around it. So a text meets all of its partners at once, and those are stacked: the same stack serves the next
-text with the same partners. Of one pair, the stack is its first text.
+things around it. So texts that all meet each other are stacked, and one product of the two stacks serves all of their
+pairs.
 """
 
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from operator import itemgetter, mul
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,11 @@ from pairlens import algebra
 from pairlens.shapes import Array
 from pairlens.side import Inside, Side, plane
 
-PARTNERS, ROWS = 8, 256
-"""How many texts are stacked at most, and units of theirs: one's matrix keeps those of the others in memory."""
+TALL, WIDE = 32, 64
+"""How many texts are stacked at most, of those that there are fewer of and of the others."""
+
+_Column = tuple[list[Array], list[float]]
+"""A text's matrices with its partners, and what the products of their embeddings are inside of the plane."""
 
 
 @dataclass(slots=True)
@@ -50,84 +52,81 @@ def products(firsts: Sequence[Side], seconds: Sequence[Side]) -> Products:
         return Products(matrices, turned.scores, turned.bases, turned.insides_b, turned.insides_a)
     blank: list[Any] = [None] * len(firsts)
     matrices, scores, bases, insides_a, insides_b = (blank.copy() for _ in range(5))
-    for partners, meetings in _tiles(firsts, seconds):
-        stack = _Stack.of(partners, meetings[0][0]) if len(meetings) > 1 else None
-        for b, places in meetings:
-            found, shares = _alone(partners, b) if stack is None else stack.meet(b)
-            scored = b.scored
-            for place, a, matrix, share in zip(places, partners, found, shares, strict=True):
+    for partners, texts, places in _tiles(firsts, seconds):
+        insides = [a.inside(texts[0]) for a in partners]
+        columns = (_alone if len(texts) == 1 else _stacked)(partners, insides, texts)
+        for b, own, (found, shares) in zip(texts, places, columns, strict=True):
+            scored, known = b.scored, b.insides
+            for place, a, inside, matrix, base in zip(own, partners, insides, found, shares, strict=True):
+                matrix.setflags(write=False)
                 matrices[place] = matrix
-                scores[place] = float(a.scored.dot(scored))
-                bases[place] = share
-                insides_a[place] = a.insides.get(b.key) or a.inside(b)
-                insides_b[place] = b.insides.get(a.key) or b.inside(a)
+                scores[place] = float(a.scored.dot(scored))  # the same number as of the pair alone
+                bases[place] = base
+                insides_a[place] = inside
+                insides_b[place] = known.get(a.key) or b.inside(a)
     return Products(matrices, scores, bases, insides_a, insides_b)
 
 
-def _tiles(
-    firsts: Sequence[Side], seconds: Sequence[Side]
-) -> Iterator[tuple[list[Side], list[tuple[Side, list[int]]]]]:
-    """First texts, and those seconds of one reference that meet them all, each with the places of these pairs."""
+def _tiles(firsts: Sequence[Side], seconds: Sequence[Side]) -> Iterator[tuple[list[Side], list[Side], list[list[int]]]]:
+    """Some first texts, some seconds of one reference that meet them all, and the places of each of these."""
     places: dict[Side, list[int]] = {}
     for place, b in enumerate(seconds):
         places.setdefault(b, []).append(place)
-    longest = max(1, *(len(a.values) for a in set(firsts)))
-    most = min(PARTNERS, max(1, ROWS // longest))
     meetings = [
-        (start, b.key, [firsts[place] for place in own[start : start + most]], b, own[start : start + most])
+        (start, b.key, [firsts[place] for place in own[start : start + TALL]], b, own[start : start + TALL])
         for b, own in places.items()
-        for start in range(0, len(own), most)
+        for start in range(0, len(own), TALL)
     ]
     meetings.sort(key=itemgetter(0, 1))
-    for (_, partners), tile in itertools.groupby(meetings, key=itemgetter(1, 2)):
-        yield partners, [(b, own) for *_, b, own in tile]
+    for (_, partners), group in itertools.groupby(meetings, key=itemgetter(1, 2)):
+        tile = list(group)
+        for some in (tile[start : start + WIDE] for start in range(0, len(tile), WIDE)):
+            yield partners, [b for *_, b, _ in some], [own for *_, own in some]
 
 
-def _alone(partners: Sequence[Side], b: Side) -> tuple[list[Array], list[float]]:
-    """The matrices of some texts and one, and what their embeddings' products are inside of the plane."""
-    matrices, shares = [], []
-    for a in partners:
-        inside_a, inside_b = a.inside(b), b.inside(a)
-        matrix = algebra.product(a.values, b.values.T)
-        matrix *= a.scale * b.scale
-        if inside_a.scored:
-            matrix -= inside_a.values.dot(inside_b.values.T)
-        matrix.setflags(write=False)
-        matrices.append(matrix)
-        shares.append(sum(map(operator.mul, inside_a.scored, inside_b.scored), 0.0))
-    return matrices, shares
+def _alone(partners: list[Side], insides: list[Inside], texts: list[Side]) -> list[_Column]:
+    """What a text and its partners come to.
 
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Stack:
-    """Texts that several others of one reference meet.
-
-    `values`: all their units' values outside of the plane with it, scaled, (units, dim); `rows` says whose are where.
-    `inside`: their embeddings inside of the plane, (texts, dim).
+    Args:
+        partners: the first texts.
+        insides: what they have inside of the plane.
+        texts: one other.
     """
+    (b,) = texts
+    others = [b.inside(a) for a in partners]
+    matrices = [_matrix(a, b, *both) for a, *both in zip(partners, insides, others, strict=True)]
+    bases = [sum(map(mul, one.scored, other.scored), 0.0) for one, other in zip(insides, others, strict=True)]
+    return [(matrices, bases)]
 
-    values: Array
-    rows: list[slice]
-    inside: Array
 
-    @classmethod
-    def of(cls, sides: list[Side], other: Side) -> _Stack:
-        """A stack for texts with the reference of the other."""
-        ends = itertools.accumulate(len(own.values) for own in sides)
-        rows = [slice(end - len(own.values), end) for own, end in zip(sides, ends, strict=True)]
-        values = np.empty((rows[-1].stop, len(other.scored)))
-        inside = np.empty((len(sides), len(other.scored)))
-        for place, own in enumerate(sides):
-            across, outside = plane(own, other), values[rows[place]]
-            np.multiply(own.values, own.scale, outside)
-            if across.size:
-                outside -= own.inside(other).values.dot(across.T)
-            inside[place] = across.dot(own.scored.dot(across))
-        return cls(values, rows, inside)
+def _matrix(a: Side, b: Side, inside_a: Inside, inside_b: Inside) -> Array:
+    found = algebra.product(a.values, b.values.T)
+    found *= a.scale * b.scale
+    if inside_a.scored:
+        found -= inside_a.values.dot(inside_b.values.T)
+    return found
 
-    def meet(self, b: Side) -> tuple[list[Array], list[float]]:
-        """As `_alone`, in one product."""
-        product = algebra.product(self.values, b.values.T)
-        product *= b.scale
-        product.setflags(write=False)
-        return [product[rows] for rows in self.rows], self.inside.dot(b.scored).tolist()
+
+def _stacked(partners: list[Side], insides: list[Inside], texts: list[Side]) -> list[_Column]:
+    """The same for several texts of one reference, in one product."""
+    rows, columns = _slices(partners), _slices(texts)
+    outside = np.empty((rows[-1].stop, len(texts[0].scored)))
+    shared = np.empty((len(partners), len(texts[0].scored)))
+    for place, (a, inside) in enumerate(zip(partners, insides, strict=True)):
+        across, own = plane(a, texts[0]), outside[rows[place]]
+        np.multiply(a.values, a.scale, own)
+        if inside.scored:
+            own -= inside.values.dot(across.T)
+        shared[place] = across.dot(inside.scored)
+    product = algebra.product(outside, np.concatenate([b.values for b in texts]).T)
+    product *= np.repeat([b.scale for b in texts], [len(b.values) for b in texts])
+    bases = algebra.product(np.array([b.scored for b in texts]), shared.T)
+    # Copies: a matrix that is kept would keep all of them.
+    matrices = [[product[own, column].copy() for own in rows] for column in columns]
+    return list(zip(matrices, bases.tolist(), strict=True))
+
+
+def _slices(sides: list[Side]) -> list[slice]:
+    """Where each text's units are among those of all."""
+    ends = itertools.accumulate(len(own.values) for own in sides)
+    return [slice(end - len(own.values), end) for own, end in zip(sides, ends, strict=True)]
