@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from handmade import DIM, contributions, sampled, space_of
 from pairlens import Explanation, InputError, ReferenceWarning
 from pairlens.side import OTHERS, TREATMENTS, _sides
-from pairlens.similarity import explain
+from pairlens.similarity import explain, explain_all
 
 
 @settings(max_examples=60, deadline=None)
@@ -115,8 +115,17 @@ def test_mixing_spaces_or_models_raises():
 def test_a_large_base_is_warned_about():
     a = contributions(1, space="unit")
     heavy = replace(a, values=a.values * 1e-3, reference=a.embedding)
-    with pytest.warns(ReferenceWarning, match="more than half"):
+    with pytest.warns(ReferenceWarning, match=r"base = 1\.000, is more than half of the score, 1\.000"):
         explain(heavy, heavy, reference_terms="project", measure="cosine")
+
+
+def test_large_bases_of_many_pairs_are_warned_about_in_one_way():
+    some = [contributions(seed, space="unit") for seed in range(4)]
+    heavy = [replace(own, values=own.values * 1e-3, reference=own.embedding) for own in some]
+    with pytest.warns(ReferenceWarning, match="more than half") as told:
+        list(explain_all(heavy, heavy[::-1], reference_terms="project", measure="cosine"))
+    assert len(told) == 4
+    assert len({str(warning.message) for warning in told}) == 1
 
 
 def test_unknown_names_come_with_the_nearest_one():

@@ -70,11 +70,7 @@ def _explained(sides_a: list[Side], sides_b: list[Side], reference_terms: str) -
         effects = None
         if reference_terms == "project":
             if abs(base) > abs(score) / 2:
-                warn(
-                    f"the references' share, base = {base:.3f}, is more than half of the score, {score:.3f}: the "
-                    "matrix says little about this pair. Look at reference_terms='keep'.",
-                    ReferenceWarning,
-                )
+                warn(_referenced(base, score, len(sides_a)), ReferenceWarning)
         elif reference_terms == "keep":
             scale = a.scale * b.scale
             base = scale * float(a.reference @ b.reference)
@@ -85,6 +81,19 @@ def _explained(sides_a: list[Side], sides_b: list[Side], reference_terms: str) -
         sampled = None if a.noise is b.noise is None else _standard_error(a, b, inside_a, inside_b)
         known = {"score": score, "matrix": matrix, "base": base, "truncated_a": a.truncated, "truncated_b": b.truncated}
         yield lazy(known, _rest, a.about, b.about, inside_a.lengths, inside_b.lengths, effects, sampled)
+
+
+def _referenced(base: float, score: float, pairs: int) -> str:
+    """What to say of a score that is mostly the references'. Of many pairs always the same, which Python shows once."""
+    if pairs > 1:
+        return (
+            "the references' share of some scores, their base, is more than half of them: the matrix says little about "
+            "such a pair. Look at reference_terms='keep'."
+        )
+    return (
+        f"the references' share, base = {base:.3f}, is more than half of the score, {score:.3f}: the matrix says "
+        "little about this pair. Look at reference_terms='keep'."
+    )
 
 
 def _rest(
