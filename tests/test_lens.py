@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 import warnings
 from typing import Any
 
@@ -22,6 +23,7 @@ from pairlens import (
     Lens,
     ModelError,
     NotConverged,
+    ReferenceWarning,
     Riemann,
     Shapley,
     TruncationWarning,
@@ -176,6 +178,7 @@ def test_many_pairs_are_read_lazily(tiny):
 
 def test_pairs_of_known_texts_are_read_further_ahead_and_no_further(tiny, monkeypatch):
     monkeypatch.setattr(reading, "TOGETHER", 3)
+    monkeypatch.setattr(reading, "PATIENCE", 1e9)
     taken = []
 
     def endless():
@@ -192,16 +195,88 @@ def test_pairs_of_known_texts_are_read_further_ahead_and_no_further(tiny, monkey
     assert reach == [4] * 4 + [16] * 12 + [28] * 12 + [32] * 4 + [44] * 8
 
 
+def test_pairs_do_not_wait_for_long(tiny, monkeypatch):
+    monkeypatch.setattr(reading, "PATIENCE", 0.01)
+    taken = []
+
+    def slow():
+        while True:
+            taken.append(1)
+            time.sleep(0.01)
+            yield (A, B)
+
+    stream = tiny.explain_many(slow(), layer=3, progress=False, window=4)
+    for _ in itertools.islice(stream, 12):
+        pass
+    assert len(taken) == 12
+
+
+def test_texts_of_a_window_are_not_forgotten_for_others_of_it(tiny, monkeypatch):
+    monkeypatch.setattr(workshop, "CACHE_BYTES", 1)
+    made = []
+    inner = Workshop._decompose
+    monkeypatch.setattr(
+        Workshop,
+        "_decompose",
+        lambda self, jobs, read: made.extend(job.text for job in jobs) or inner(self, jobs, read),
+    )
+    pairs = [(A, B) if i % 8 else (A, f"New, the {i}th.") for i in range(80)]
+    for _ in tiny.explain_many(pairs, layer=3, progress=False, window=4):
+        pass
+    assert len(made) == len(set(made)) == 12
+
+
+def test_what_can_be_read_once_is_read_once(tiny):
+    source: Any = [map(str, (A, B)), map(str, (B, A)), ("alone",)]
+    stream = tiny.explain_many(iter(source), layer=3, progress=False)
+    assert [next(stream).text_a for _ in range(2)] == [A, B]
+    with pytest.raises(InputError, match="'alone'"):
+        next(stream)
+
+
+def test_one_bad_text_does_not_part_all_others(monkeypatch):
+    sizes = []
+    inner = Workshop._decompose
+    monkeypatch.setattr(
+        Workshop, "_decompose", lambda self, jobs, read: sizes.append(len(jobs)) or inner(self, jobs, read)
+    )
+    lens = Lens(zoo.encoder("bert"), dtype="float64", strict=True)
+    pairs = [(A, f"{i} cats.") for i in range(64)]
+    pairs[60] = (A, "word " * 999)
+    stream = lens.explain_many(pairs, layer=3, progress=False)
+    assert [next(stream).text_b for _ in range(60)] == [b for _, b in pairs[:60]]
+    with pytest.raises(InputError, match="longer than the model takes"):
+        next(stream)
+    assert len(sizes) < 20
+
+
+def test_a_few_pairs_are_warned_of_one_by_one(tiny):
+    options: Any = {"layer": 3, "progress": False}
+    texts = [f"{i} cats." for i in range(40)]
+    for count, told in ((2, 2), (40, 1)):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            list(tiny.explain_many([(A, text) for text in texts[:count]], **options))
+        assert len({str(own.message) for own in found if own.category is ReferenceWarning}) == told
+
+
+def test_with_a_window_of_one_the_next_pair_may_depend_on_the_last_explanation(tiny):
+    taken = []
+    stream = tiny.explain_many((taken.append(1) or (A, B) for _ in range(5)), layer=3, progress=False, window=1)
+    assert [len(taken) for _ in stream] == [1, 2, 3, 4, 5]
+
+
 class Broken(Exception):
     """Something that is not ours."""
 
 
 @pytest.mark.parametrize("window", [1, 3, 256])
-@pytest.mark.parametrize("wrong", ["no pair", "no text", "too long", "not converged", "the source"])
+@pytest.mark.parametrize("wrong", ["no pair", "no text", "too long", "not converged", "a model", "the source"])
 def test_all_pairs_before_a_bad_one_are_explained(wrong, window, monkeypatch):
     lens = Lens(zoo.encoder("bert"), dtype="float64", strict=True)
     bad = {"no pair": ("a",), "no text": ("a", 5), "too long": ("a", "word " * 999), "not converged": ("a", "A b c.")}
-    error = {"not converged": NotConverged, "the source": Broken}.get(wrong, InputError)
+    bad["a model"] = bad["not converged"]
+    error = {"not converged": NotConverged, "a model": Broken, "the source": Broken}.get(wrong, InputError)
 
     def source():
         for i in range(11):
@@ -215,7 +290,7 @@ def test_all_pairs_before_a_bad_one_are_explained(wrong, window, monkeypatch):
 
     def failing(self, jobs, read):
         if any(job.text == "A b c." for job in jobs):
-            raise NotConverged("no", gap=1.0, tol=1e-3)
+            raise NotConverged("no", gap=1.0, tol=1e-3) if wrong == "not converged" else Broken
         return inner(self, jobs, read)
 
     monkeypatch.setattr(Workshop, "_decompose", failing)
@@ -247,8 +322,11 @@ def test_features_sum_to_the_entry(tiny):
     features = tiny.explain_features(A, B, 2, 2, layer=1, level="word", tol=1e-4)
     assert features.shape == (zoo.HIDDEN, zoo.HIDDEN)
     assert features.sum() == pytest.approx(e.matrix[2, 2], abs=1e-9)
+    features /= features.sum()  # it is the caller's
     with pytest.raises(InputError, match="from 0 to"):
         tiny.explain_features(A, B, 99, 0)
+    with pytest.raises(InputError, match="roles has two entries"):
+        tiny.explain_features(A, B, 0, 0, roles=("query",))
 
 
 def test_contrast_is_the_difference_of_two_explanations(tiny):

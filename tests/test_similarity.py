@@ -9,6 +9,7 @@ import warnings
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,13 +120,15 @@ def test_a_large_base_is_warned_about():
         explain(heavy, heavy, reference_terms="project", measure="cosine")
 
 
-def test_large_bases_of_many_pairs_are_warned_about_in_one_way():
+@pytest.mark.parametrize(("many", "texts"), [(True, 1), (False, 4)])
+def test_large_bases_of_many_pairs_are_warned_about_in_the_same_words(many, texts):
     some = [contributions(seed, space="unit") for seed in range(4)]
     heavy = [replace(own, values=own.values * 1e-3, reference=own.embedding) for own in some]
+    options: Any = {"reference_terms": "project", "measure": "cosine", "many": many}
     with pytest.warns(ReferenceWarning, match="more than half") as told:
-        list(explain_all(heavy, heavy[::-1], reference_terms="project", measure="cosine"))
+        list(explain_all(heavy, heavy[1:] + heavy[:1], **options))
     assert len(told) == 4
-    assert len({str(warning.message) for warning in told}) == 1
+    assert len({str(warning.message) for warning in told}) == texts
 
 
 def test_unknown_names_come_with_the_nearest_one():

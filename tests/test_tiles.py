@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,17 +12,25 @@ import numpy as np
 import pytest
 
 from handmade import contributions, sampled, space_of
-from pairlens import Contributions, InputError, ReferenceWarning, similarity, tiles
-from pairlens.side import TREATMENTS, side
+from pairlens import Contributions, Explanation, InputError, similarity, tiles
+from pairlens.side import MEASURES, TREATMENTS, side
 from pairlens.similarity import explain, explain_all
 
-REFERENCES = 3
+REFERENCES = 5
 
 
 def texts(count: int, space: str) -> list[Contributions]:
-    """Texts of 2 to 6 units with one of three references; the third is next to parallel to the second."""
-    made = [contributions(seed, 2 + seed % 5, space=space) for seed in range(count)]
-    starts = [made[0].reference, made[1].reference, made[1].reference * (1 + 1e-9)]
+    """Texts of 1 to 6 units, every fourth one sampled, with few references; one of them is next to parallel to another.
+
+    Where the space has such a thing, one is zero.
+    """
+    made = [
+        (sampled if seed % 4 == 3 else contributions)(seed, units=1 + seed % 6, space=space) for seed in range(count)
+    ]
+    starts = [own.reference for own in made[:REFERENCES]]
+    starts[2] = starts[1] + 1e-9 * starts[0]
+    if space == "raw":
+        starts[3] = starts[3] * 0
     return [replace(own, reference=starts[place % REFERENCES]) for place, own in enumerate(made)]
 
 
@@ -50,56 +57,76 @@ def columns(pairs: Iterable[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
     return list(firsts), list(seconds)
 
 
+def same(one: Explanation, other: Explanation) -> None:
+    """Two explanations of one pair agree, but for the last bits."""
+    assert one.score == other.score
+    assert (one.text_a, one.text_b) == (other.text_a, other.text_b)
+    assert one.base == pytest.approx(other.base, rel=1e-12, abs=1e-13)
+    assert one.gap == pytest.approx(other.gap, rel=1e-12, abs=1e-12)
+    assert one.matrix.flags.c_contiguous
+    assert not one.matrix.flags.writeable
+    for name in ("matrix", "effects_a", "effects_b", "entry_error"):
+        rough = name == "entry_error"  # of sampled texts it is made in single precision
+        rtol, atol = (1e-5, 1e-6) if rough else (1e-12, 1e-13)
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=rtol, atol=atol, err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore::pairlens.ReferenceWarning")
 @pytest.mark.parametrize("pattern", patterns([]).keys())
 @pytest.mark.parametrize("terms", TREATMENTS)
+@pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize(("tall", "wide"), [(tiles.TALL, tiles.WIDE), (3, 2)])
-def test_together_as_alone(terms, pattern, tall, wide, monkeypatch):
+def test_together_as_alone(terms, measure, pattern, tall, wide, monkeypatch):
     monkeypatch.setattr(tiles, "TALL", tall)
     monkeypatch.setattr(tiles, "WIDE", wide)
-    pairs = patterns(texts(23, space_of(terms, "cosine")))[pattern]
-    options = {"reference_terms": terms, "measure": "cosine"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ReferenceWarning)
-        together = list(explain_all([a for a, _ in pairs], [b for _, b in pairs], **options))
-        alone = [explain(a, b, **options) for a, b in pairs]
-    assert len(together) == len(pairs)
-    for one, other in zip(together, alone, strict=True):
-        assert one.score == other.score
-        assert (one.text_a, one.text_b) == (other.text_a, other.text_b)
-        assert one.base == pytest.approx(other.base, abs=1e-14)
-        assert one.gap == pytest.approx(other.gap, abs=1e-13)
-        for name in ("matrix", "effects_a", "effects_b", "entry_error"):
-            np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-14, err_msg=name)
-        assert not one.matrix.flags.writeable
+    pairs = patterns(texts(31, space_of(terms, measure)))[pattern]
+    options: Any = {"reference_terms": terms, "measure": measure}
+    together = list(explain_all([a for a, _ in pairs], [b for _, b in pairs], **options))
+    for one, pair in zip(together, pairs, strict=True):
+        same(one, explain(*pair, **options))
 
 
-def test_together_sampled_texts_have_the_errors_they_have_alone():
-    some = [sampled(seed, "unit") for seed in range(6)]
-    pairs = list(itertools.product(some, some))
-    options = {"reference_terms": "project", "measure": "cosine"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ReferenceWarning)
-        together = list(explain_all([a for a, _ in pairs], [b for _, b in pairs], **options))
-        for e, pair in zip(together, pairs, strict=True):
-            np.testing.assert_allclose(e.entry_error, explain(*pair, **options).entry_error, rtol=1e-5)
+@pytest.mark.filterwarnings("ignore::pairlens.ReferenceWarning")
+@pytest.mark.parametrize("units", [5, 40, 90])
+def test_together_as_alone_where_stacks_are_large(units):
+    """Products are made in other ways then."""
+    some = [contributions(seed, units + seed % 3, space="unit", dim=256) for seed in range(24)]
+    some = [replace(own, reference=some[place % 2].reference) for place, own in enumerate(some)]
+    options: Any = {"reference_terms": "project", "measure": "cosine"}
+    for pairs in (list(itertools.product(some, some)), list(itertools.product(some, some[:5]))):
+        together = list(explain_all(*columns(pairs), **options))
+        for one, pair in zip(together, pairs, strict=True):
+            alone = explain(*pair, **options)
+            np.testing.assert_allclose(one.matrix, alone.matrix, rtol=1e-11, atol=1e-14)
+            assert one.base == pytest.approx(alone.base, abs=1e-13)
+            assert one.matrix.base is None or one.matrix.base.size == one.matrix.size
 
 
 def test_texts_with_the_same_partners_are_stacked_and_others_are_not(monkeypatch):
     some = [side(own, "project", "cosine") for own in texts(30, "unit")]
     sizes: list[tuple[int, int]] = []
-    for name in ("_stacked", "_alone"):
-        inner = getattr(tiles, name)
-        monkeypatch.setattr(
-            tiles, name, lambda *args, inner=inner: sizes.append((len(args[0]), len(args[2]))) or inner(*args)
-        )
-    tiles.products(*columns(itertools.product(some[:4], some)))
-    assert sizes == [(4, 10)] * REFERENCES
+    inner = tiles._stacked
+
+    def counting(partners, insides, others, turned):
+        sizes.append((len(partners), len(others)))
+        return inner(partners, insides, others, turned)
+
+    monkeypatch.setattr(tiles, "_stacked", counting)
+    for pairs in (itertools.product(some[:4], some), itertools.product(some, some[:4])):
+        sizes.clear()
+        tiles.products(*columns(pairs))
+        assert sizes == [(4, 6)] * REFERENCES
     sizes.clear()
-    tiles.products(*columns(itertools.product(some, some[:4])))
-    assert sizes == [(4, 10)] * REFERENCES
-    sizes.clear()
-    tiles.products([some[0]], [some[1]])
-    assert sizes == [(1, 1)]
+    tiles.products([some[0], some[1]], [some[1], some[2]])
+    assert sizes == []
+
+
+def test_long_texts_are_not_stacked(monkeypatch):
+    monkeypatch.setattr(tiles, "_stacked", lambda *args: pytest.fail("stacked"))
+    short = [contributions(seed, 4, dim=64) for seed in range(3)]
+    long = [contributions(seed, 1 + tiles.LONG, dim=64) for seed in range(3)]
+    for firsts, seconds in ((short, long), (long, short), (long, long)):
+        list(explain_all(*columns(itertools.product(firsts, seconds)), reference_terms="keep", measure="dot"))
 
 
 @pytest.mark.parametrize("few", [20, 3])

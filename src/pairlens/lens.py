@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from pairlens.methods.fade import Fade
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion
 from pairlens.methods.shapley import Shapley
-from pairlens.pairs import Pairs, Roles
+from pairlens.pairs import Pairs, Roles, both_roles
 from pairlens.quadrature import Adaptive, Rule, check_rule
 from pairlens.shapes import Array
 from pairlens.side import MEASURES, TREATMENTS, space_for
@@ -249,15 +249,13 @@ class Lens:
             pairs: the pairs of texts; any iterable, read as far as needed.
             method: as for `explain`, like all options but these:
             progress: show a progress bar.
-            window: how many pairs are read ahead, to decompose texts of one length together.
+            window: how many pairs are read ahead, to decompose texts of one length together; where all their texts
+                have come before, up to 64 windows. With 1, each pair is explained before the next is read.
         """
         treatment, measure = self._treatment(reference_terms, measure)
         work = self._workshop(method, layer, reference, rule, tol, treatment, measure)
         levels = both_levels(self._level(level))
-        if not isinstance(roles, Sequence) or isinstance(roles, str) or len(roles) != 2:
-            raise InputError(f"roles has two entries, one for each text, not {roles!r}.")
-
-        chosen = Pairs(work, roles, levels, reference_terms=treatment, measure=measure)
+        chosen = Pairs(work, both_roles(roles), levels, reference_terms=treatment, measure=measure)
         return chosen.explain(pairs, window, progress)
 
     def decompose(
@@ -292,8 +290,7 @@ class Lens:
         own: Any = self._level(level)
 
         def stream() -> Iterator[Contributions]:
-            for batch in windows(texts, window, progress, "texts"):
-                jobs = [Job.of(text, role, own) for text in batch]
+            for jobs in windows(texts, window, progress, "texts", lambda text: Job.of(text, role, own)):
                 done = work.decompose(jobs)
                 yield from (done[job] for job in jobs)
 
@@ -341,7 +338,7 @@ class Lens:
         """
         treatment, measure = self._treatment(reference_terms, measure)
         work = self._workshop("integrated-jacobian", layer, reference, rule, tol, treatment, measure)
-        jobs = map(Job.of, (a, b), roles, both_levels(self._level(level)))
+        jobs = list(map(Job.of, (a, b), both_roles(roles), both_levels(self._level(level))))
         sides = [work.features(job, unit) for job, unit in zip(jobs, (unit_a, unit_b), strict=True)]
         return similarity.matrix(*sides, reference_terms=treatment, measure=measure)
 

@@ -25,6 +25,12 @@ ENTRIES = 2**22
 """How many entries of matrices are made together: 32 MiB of them."""
 
 
+MOSTLY = (
+    "the references' share of some scores, the explanations' base, is more than half of them: their matrix says little "
+    "about such pairs. Look at reference_terms='keep'."
+)
+
+
 def explain(a: Contributions, b: Contributions, *, reference_terms: str, measure: str) -> Explanation:
     """The explanation of two texts from their contributions.
 
@@ -34,26 +40,40 @@ def explain(a: Contributions, b: Contributions, *, reference_terms: str, measure
         reference_terms: "project", "shift", "keep" or "ignore".
         measure: "cosine" or "dot".
     """
-    return next(explain_all([a], [b], reference_terms=reference_terms, measure=measure))
+    sides = _sides([a], [b], reference_terms, measure)
+    return next(_explained(*sides, reference_terms, many=False))
 
 
 def explain_all(
-    firsts: Sequence[Contributions], seconds: Sequence[Contributions], *, reference_terms: str, measure: str
+    firsts: Sequence[Contributions],
+    seconds: Sequence[Contributions],
+    *,
+    reference_terms: str,
+    measure: str,
+    many: bool = True,
 ) -> Iterator[Explanation]:
     """The explanations of many pairs, given by their first and their second texts, in order.
 
-    Pairs that share texts are worked on together. If there is something wrong with one, all before it come first.
+    Pairs that share texts are worked on together: of matrix and base, what else is there may change the last bits, as
+    the order of a sum does. If there is something wrong with a pair, all before it come first.
+
+    Args:
+        firsts: the contributions of the first texts.
+        seconds: those of the second ones.
+        reference_terms: as for `explain`.
+        measure: likewise.
+        many: warn of all pairs in the same words, which Python shows once.
     """
     try:
         sides_a, sides_b = _sides(firsts, seconds, reference_terms, measure)
     except InputError:
         if len(firsts) == 1:
             raise
-        for pair in zip(firsts, seconds, strict=True):
-            yield explain(*pair, reference_terms=reference_terms, measure=measure)
+        for a, b in zip(firsts, seconds, strict=True):
+            yield from explain_all([a], [b], reference_terms=reference_terms, measure=measure, many=many)
         return
     for some in _portions(sides_a, sides_b):
-        yield from _explained(sides_a[some], sides_b[some], reference_terms)
+        yield from _explained(sides_a[some], sides_b[some], reference_terms, many=many)
 
 
 def matrix(a: Contributions, b: Contributions, *, reference_terms: str, measure: str) -> Array:
@@ -61,7 +81,7 @@ def matrix(a: Contributions, b: Contributions, *, reference_terms: str, measure:
     return products(*_sides([a], [b], reference_terms, measure)).matrices[0]
 
 
-def _explained(sides_a: list[Side], sides_b: list[Side], reference_terms: str) -> Iterator[Explanation]:
+def _explained(sides_a: list[Side], sides_b: list[Side], reference_terms: str, *, many: bool) -> Iterator[Explanation]:
     """The explanations of pairs whose products are made together."""
     found = products(sides_a, sides_b)
     insides = found.insides_a, found.insides_b
@@ -70,7 +90,11 @@ def _explained(sides_a: list[Side], sides_b: list[Side], reference_terms: str) -
         effects = None
         if reference_terms == "project":
             if abs(base) > abs(score) / 2:
-                warn(_referenced(base, score, len(sides_a)), ReferenceWarning)
+                told = (
+                    f"the references' share, base = {base:.3f}, is more than half of the score, {score:.3f}: the "
+                    "matrix says little about this pair. Look at reference_terms='keep'."
+                )
+                warn(MOSTLY if many else told, ReferenceWarning)
         elif reference_terms == "keep":
             scale = a.scale * b.scale
             base = scale * float(a.reference @ b.reference)
@@ -79,21 +103,9 @@ def _explained(sides_a: list[Side], sides_b: list[Side], reference_terms: str) -
             part_a, part_b = a.scale * a.reference, b.scale * b.reference
             base = float(a.scored @ part_b + part_a @ b.scored - part_a @ part_b)
         sampled = None if a.noise is b.noise is None else _standard_error(a, b, inside_a, inside_b)
+        matrix.setflags(write=False)
         known = {"score": score, "matrix": matrix, "base": base, "truncated_a": a.truncated, "truncated_b": b.truncated}
         yield lazy(known, _rest, a.about, b.about, inside_a.lengths, inside_b.lengths, effects, sampled)
-
-
-def _referenced(base: float, score: float, pairs: int) -> str:
-    """What to say of a score that is mostly the references'. Of many pairs always the same, which Python shows once."""
-    if pairs > 1:
-        return (
-            "the references' share of some scores, their base, is more than half of them: the matrix says little about "
-            "such a pair. Look at reference_terms='keep'."
-        )
-    return (
-        f"the references' share, base = {base:.3f}, is more than half of the score, {score:.3f}: the matrix says "
-        "little about this pair. Look at reference_terms='keep'."
-    )
 
 
 def _rest(

@@ -20,10 +20,9 @@ from pairlens.shapes import Array
 from pairlens.side import Inside, Side, plane
 
 TALL, WIDE = 32, 64
-"""How many texts are stacked at most, of those that there are fewer of and of the others."""
-
-_Column = tuple[list[Array], list[float]]
-"""A text's matrices with its partners, and what the products of their embeddings are inside of the plane."""
+"""How many texts a tile has at most: of the firsts or seconds, whichever are fewer, and of the others."""
+LONG = 64
+"""Units of a text, on average, from which on nothing is gained by stacking."""
 
 
 @dataclass(slots=True)
@@ -31,7 +30,7 @@ class Products:
     """What pairs of texts come to, in their order.
 
     Attributes:
-        matrices: the products of values outside of the references' plane, (units_a, units_b) each, read-only.
+        matrices: the products of values outside of the references' plane, (units_a, units_b) each.
         scores: the products of embeddings.
         bases: what those are inside of the plane.
         insides_a: what the first texts have inside the plane. `insides_b`: the second texts.
@@ -46,34 +45,37 @@ class Products:
 
 def products(firsts: Sequence[Side], seconds: Sequence[Side]) -> Products:
     """The products of pairs, given by their first and their second texts."""
-    if len(set(firsts)) > len(set(seconds)):  # the fewer are stacked
-        turned = products(seconds, firsts)
-        matrices = [matrix.T for matrix in turned.matrices]
-        return Products(matrices, turned.scores, turned.bases, turned.insides_b, turned.insides_a)
+    if len(firsts) == 1:
+        (a,), (b,) = firsts, seconds
+        matrix, base = _alone(a, b)
+        return Products([matrix], [float(a.scored.dot(b.scored))], [base], [a.inside(b)], [b.inside(a)])
+    turned = len(set(firsts)) > len(set(seconds))
     blank: list[Any] = [None] * len(firsts)
-    matrices, scores, bases, insides_a, insides_b = (blank.copy() for _ in range(5))
-    for partners, texts, places in _tiles(firsts, seconds):
-        insides = [a.inside(texts[0]) for a in partners]
-        columns = (_alone if len(texts) == 1 else _stacked)(partners, insides, texts)
+    matrices, scores, bases, insides, others = (blank.copy() for _ in range(5))
+    for partners, texts, places in _tiles(*((seconds, firsts) if turned else (firsts, seconds))):
+        known = [a.inside(texts[0]) for a in partners]
+        if len(texts) == 1 or _long(partners) or _long(texts):
+            columns = _apart(partners, texts, turned)
+        else:
+            columns = _stacked(partners, known, texts, turned)
         for b, own, (found, shares) in zip(texts, places, columns, strict=True):
-            scored, known = b.scored, b.insides
-            for place, a, inside, matrix, base in zip(own, partners, insides, found, shares, strict=True):
-                matrix.setflags(write=False)
+            scored = b.scored
+            for place, a, inside, matrix, base in zip(own, partners, known, found, shares, strict=True):
                 matrices[place] = matrix
-                scores[place] = float(a.scored.dot(scored))  # the same number as of the pair alone
+                scores[place] = float(a.scored.dot(scored))
                 bases[place] = base
-                insides_a[place] = inside
-                insides_b[place] = known.get(a.key) or b.inside(a)
-    return Products(matrices, scores, bases, insides_a, insides_b)
+                insides[place] = inside
+                others[place] = b.inside(a)
+    return Products(matrices, scores, bases, *((others, insides) if turned else (insides, others)))
 
 
-def _tiles(firsts: Sequence[Side], seconds: Sequence[Side]) -> Iterator[tuple[list[Side], list[Side], list[list[int]]]]:
-    """Some first texts, some seconds of one reference that meet them all, and the places of each of these."""
+def _tiles(few: Sequence[Side], rest: Sequence[Side]) -> Iterator[tuple[list[Side], list[Side], list[list[int]]]]:
+    """Some of the fewer texts, some others of one reference that meet them all, and which pairs each of these makes."""
     places: dict[Side, list[int]] = {}
-    for place, b in enumerate(seconds):
+    for place, b in enumerate(rest):
         places.setdefault(b, []).append(place)
     meetings = [
-        (start, b.key, [firsts[place] for place in own[start : start + TALL]], b, own[start : start + TALL])
+        (start, b.key, [few[place] for place in own[start : start + TALL]], b, own[start : start + TALL])
         for b, own in places.items()
         for start in range(0, len(own), TALL)
     ]
@@ -84,31 +86,40 @@ def _tiles(firsts: Sequence[Side], seconds: Sequence[Side]) -> Iterator[tuple[li
             yield partners, [b for *_, b, _ in some], [own for *_, own in some]
 
 
-def _alone(partners: list[Side], insides: list[Inside], texts: list[Side]) -> list[_Column]:
-    """What a text and its partners come to.
+def _long(sides: list[Side]) -> bool:
+    return sum(len(own.values) for own in sides) > LONG * len(sides)
+
+
+def _alone(a: Side, b: Side) -> tuple[Array, float]:
+    """The matrix of a pair, and what the product of its embeddings is inside of the plane."""
+    inside_a, inside_b = a.inside(b), b.inside(a)
+    matrix = algebra.product(a.values, b.values.T)
+    matrix *= a.scale * b.scale
+    if inside_a.scored:
+        matrix -= inside_a.values.dot(inside_b.values.T)
+    return matrix, sum(map(mul, inside_a.scored, inside_b.scored), 0.0)
+
+
+def _apart(partners: list[Side], texts: list[Side], turned: bool) -> list[tuple[Sequence[Array], Sequence[float]]]:
+    """For each of the texts its matrices with all partners, turned or not, and what `_alone` says beside them."""
+    columns = []
+    for b in texts:
+        matrices, bases = zip(*(_alone(b, a) if turned else _alone(a, b) for a in partners), strict=True)
+        columns.append((matrices, bases))
+    return columns
+
+
+def _stacked(
+    partners: list[Side], insides: list[Inside], texts: list[Side], turned: bool
+) -> list[tuple[Sequence[Array], Sequence[float]]]:
+    """The same for texts of one reference, in one product.
 
     Args:
-        partners: the first texts.
-        insides: what they have inside of the plane.
-        texts: one other.
+        partners: the texts that each of them meets.
+        insides: what those have inside of the plane.
+        texts: the texts.
+        turned: whether matrices have the partners in their columns.
     """
-    (b,) = texts
-    others = [b.inside(a) for a in partners]
-    matrices = [_matrix(a, b, *both) for a, *both in zip(partners, insides, others, strict=True)]
-    bases = [sum(map(mul, one.scored, other.scored), 0.0) for one, other in zip(insides, others, strict=True)]
-    return [(matrices, bases)]
-
-
-def _matrix(a: Side, b: Side, inside_a: Inside, inside_b: Inside) -> Array:
-    found = algebra.product(a.values, b.values.T)
-    found *= a.scale * b.scale
-    if inside_a.scored:
-        found -= inside_a.values.dot(inside_b.values.T)
-    return found
-
-
-def _stacked(partners: list[Side], insides: list[Inside], texts: list[Side]) -> list[_Column]:
-    """The same for several texts of one reference, in one product."""
     rows, columns = _slices(partners), _slices(texts)
     outside = np.empty((rows[-1].stop, len(texts[0].scored)))
     shared = np.empty((len(partners), len(texts[0].scored)))
@@ -122,7 +133,10 @@ def _stacked(partners: list[Side], insides: list[Inside], texts: list[Side]) -> 
     product *= np.repeat([b.scale for b in texts], [len(b.values) for b in texts])
     bases = algebra.product(np.array([b.scored for b in texts]), shared.T)
     # Copies: a matrix that is kept would keep all of them.
-    matrices = [[product[own, column].copy() for own in rows] for column in columns]
+    if turned:
+        matrices = [[product[own, column].T.copy() for own in rows] for column in columns]
+    else:
+        matrices = [[product[own, column].copy() for own in rows] for column in columns]
     return list(zip(matrices, bases.tolist(), strict=True))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections import OrderedDict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -217,16 +217,22 @@ def _assemble(
     )
 
 
-def windows(items: Iterable[Any], size: int, progress: bool, noun: str) -> Iterator[list[Any]]:
-    """Items in lists of at most `size`, with a progress bar on a terminal. What came before an error comes first."""
+def windows(
+    items: Iterable[Any], size: int, progress: bool, noun: str, read: Callable[[Any], Any]
+) -> Iterator[list[Any]]:
+    """Items, as `read` reads them, in lists of at most `size`. What came before an error comes first.
+
+    With `progress`, a bar is shown on a terminal.
+    """
     size = whole("window", size, 1)
     total = len(items) if isinstance(items, Sequence) else None
-    left = iter(items)
+    left = map(read, items)
     with _bar(total, noun) if progress else contextlib.nullcontext() as bar:
         while True:
             window: list[Any] = []
             try:
-                window.extend(itertools.islice(left, size))
+                for item in itertools.islice(left, size):
+                    window.append(item)  # noqa: PERF402  what came before an error is kept
             except Exception:
                 if window:
                     yield window
