@@ -40,8 +40,7 @@ def explain(a: Contributions, b: Contributions, *, reference_terms: str, measure
         reference_terms: "project", "shift", "keep" or "ignore".
         measure: "cosine" or "dot".
     """
-    sides = _sides([a], [b], reference_terms, measure)
-    return next(_explained(*sides, reference_terms, many=False))
+    return next(_explained(*_pair(a, b, reference_terms, measure), reference_terms, many=False))
 
 
 def explain_all(
@@ -78,7 +77,7 @@ def explain_all(
 
 def matrix(a: Contributions, b: Contributions, *, reference_terms: str, measure: str) -> Array:
     """The matrix alone, for contributions that need not add up to the embedding, (rows of a, rows of b)."""
-    return products(*_sides([a], [b], reference_terms, measure)).matrices[0]
+    return products(*_pair(a, b, reference_terms, measure)).matrices[0]
 
 
 def _explained(sides_a: list[Side], sides_b: list[Side], reference_terms: str, *, many: bool) -> Iterator[Explanation]:
@@ -153,15 +152,26 @@ def _sides(
 ) -> tuple[list[Side], list[Side]]:
     """The two sides of pairs, of one space each."""
     known = {c: side(c, reference_terms, measure) for c in dict.fromkeys((*firsts, *seconds))}
-    sides_a, sides_b = [known[c] for c in firsts], [known[c] for c in seconds]
     if len({own.space for own in known.values()}) > 1:
-        for a, b in zip(sides_a, sides_b, strict=True):
-            for name, one, other in zip(("model", "fingerprint"), a.space, b.space, strict=False):
-                if one != other:
-                    raise InputError(f"two models share no space: the contributions' {name} is {one!r} and {other!r}.")
-            if a.space != b.space:
-                raise InputError(f"the two embeddings have {a.space[-1]} and {b.space[-1]} dimensions.")
-    return sides_a, sides_b
+        for a, b in zip(firsts, seconds, strict=True):
+            _check_spaces(known[a], known[b])
+    return [known[c] for c in firsts], [known[c] for c in seconds]
+
+
+def _pair(a: Contributions, b: Contributions, reference_terms: str, measure: str) -> tuple[list[Side], list[Side]]:
+    """The same for one pair."""
+    sides = side(a, reference_terms, measure), side(b, reference_terms, measure)
+    _check_spaces(*sides)
+    return [sides[0]], [sides[1]]
+
+
+def _check_spaces(a: Side, b: Side) -> None:
+    if a.space == b.space:
+        return
+    for name, one, other in zip(("model", "fingerprint"), a.space, b.space, strict=False):
+        if one != other:
+            raise InputError(f"two models share no space: the contributions' {name} is {one!r} and {other!r}.")
+    raise InputError(f"the two embeddings have {a.space[-1]} and {b.space[-1]} dimensions.")
 
 
 def _portions(sides_a: list[Side], sides_b: list[Side]) -> Iterator[slice]:
