@@ -14,7 +14,7 @@ from _results import FOLDER, load
 from matplotlib.axes import Axes
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
-OURS, THEIRS, GREY = "#2166ac", "#d6604d", "#8c8c8c"
+OURS, THEIRS, THIRD, GREY = "#2166ac", "#d6604d", "#4d9221", "#8c8c8c"
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -95,8 +95,9 @@ def pairs() -> None:
     _, ax = plt.subplots(figsize=(5.6, 3.2))
     for name, label, colour, up in (
         ("explain", "explain_many, all pairs", OURS, 5),
-        ("decompose", "decomposing the texts alone", THEIRS, -5),
-        ("products", "every pair's bare product", GREY, 0),
+        ("decompose", "of it, decomposing the texts", THEIRS, -5),
+        ("known", "of it, putting pairs together", THIRD, 5),
+        ("products", "every pair's bare product", GREY, -5),
     ):
         last = own[name][-1]
         ax.loglog(own["texts"], own[name], "o-", color=colour, markersize=4)

@@ -26,6 +26,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from pairlens import GaussLegendre, Lens, Shapley
 from pairlens.architectures import differentiable
 from pairlens.dual import Groups
+from pairlens.pairs import Pairs
+from pairlens.workshop import Job
 
 A, B = versus_papers.A, versus_papers.B
 WORDS = (
@@ -156,12 +158,17 @@ def growth(lens: Lens) -> None:
 
 
 def pairs(lens: Lens, data: str | None, count: int) -> None:
-    """(c) `explain_many` over all pairs of ever more texts, beside decomposing them and the bare products of pairs."""
+    """(c) `explain_many` over all pairs of ever more texts, beside its parts.
+
+    Those are decomposing the texts, the pairs of texts that are known, and what the pairs cannot do without: the bare
+    products of their values in a loop.
+    """
     if data is None:
         texts = [" ".join([*WORDS[i % 7 : i % 7 + 8 + i % 5], str(i)]) for i in range(count)]
     else:
         texts = sentences(data)[:count]
-    result: dict[str, list[float]] = {"texts": [], "pairs": [], "explain": [], "decompose": [], "products": []}
+    names = ("texts", "pairs", "explain", "decompose", "known", "products")
+    result: dict[str, list[float]] = {name: [] for name in names}
     list(lens.decompose(texts[:1], layer=5, progress=False))  # what happens once does not count
     for n in (n for n in (10, 30, 100, 300, 1000) if n <= count):
         every = list(itertools.combinations(texts[:n], 2))
@@ -170,11 +177,17 @@ def pairs(lens: Lens, data: str | None, count: int) -> None:
         explained = time.perf_counter()
         parts = list(lens.decompose(texts[:n], layer=5, progress=False))
         decomposed = time.perf_counter()
+        work = lens._workshop(None, 5, None, None, 1e-3, "project", "cosine")
+        work._done.update((Job.of(part.text, None, "token"), part) for part in parts)
+        known = Pairs(work, (None, None), ("token", "token"), reference_terms="project", measure="cosine")
+        again = sum(float(e.matrix[0, 0]) for e in known.explain(every, 256, progress=False))
+        compared = time.perf_counter()
         for a, b in itertools.combinations(parts, 2):
             _ = a.values.dot(b.values.T)
         end = time.perf_counter()
-        assert np.isfinite(total)
-        numbers = (n, len(every), explained - start, decomposed - explained, end - decomposed)
+        assert abs(total - again) < 1e-6 * len(every), (total, again)
+        times = itertools.pairwise((start, explained, decomposed, compared, end))
+        numbers = (n, len(every), *(until - since for since, until in times))
         for values, value in zip(result.values(), numbers, strict=True):
             values.append(float(value))
         print(n, {name: round(values[-1], 3) for name, values in result.items()}, flush=True)

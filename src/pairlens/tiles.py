@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter, mul
-from typing import Any
 
 import numpy as np
 
@@ -50,22 +49,24 @@ def products(firsts: Sequence[Side], seconds: Sequence[Side]) -> Products:
         matrix, base = _alone(a, b)
         return Products([matrix], [float(a.scored.dot(b.scored))], [base], [a.inside(b)], [b.inside(a)])
     turned = len(set(firsts)) > len(set(seconds))
-    blank: list[Any] = [None] * len(firsts)
-    matrices, scores, bases, insides, others = (blank.copy() for _ in range(5))
-    for partners, texts, places in _tiles(*((seconds, firsts) if turned else (firsts, seconds))):
+    matrices, scores, bases, insides, others = found = [], [], [], [], []
+    places: list[int] = []
+    for partners, texts, pairs in _tiles(*((seconds, firsts) if turned else (firsts, seconds))):
         known = [a.inside(texts[0]) for a in partners]
+        scored = [a.scored for a in partners]
         if len(texts) == 1 or _long(partners) or _long(texts):
             columns = _apart(partners, texts, turned)
         else:
             columns = _stacked(partners, known, texts, turned)
-        for b, own, (found, shares) in zip(texts, places, columns, strict=True):
-            scored = b.scored
-            for place, a, inside, matrix, base in zip(own, partners, known, found, shares, strict=True):
-                matrices[place] = matrix
-                scores[place] = float(a.scored.dot(scored))
-                bases[place] = base
-                insides[place] = inside
-                others[place] = b.inside(a)
+        for b, own, (made, shares) in zip(texts, pairs, columns, strict=True):
+            places += own
+            matrices += made
+            scores += map(float, map(b.scored.dot, scored))
+            bases += shares
+            insides += known
+            others += map(b.inside, partners)
+    order = np.argsort(places).tolist()
+    matrices, scores, bases, insides, others = ([own[place] for place in order] for own in found)
     return Products(matrices, scores, bases, *((others, insides) if turned else (insides, others)))
 
 
