@@ -92,11 +92,11 @@ def growth() -> None:
 def pairs() -> None:
     """(c) All pairs of ever more texts."""
     own = results("speed", "growth with pairs")["growth with pairs"]
-    _, ax = plt.subplots(figsize=(5.6, 3.2))
+    _, ax = plt.subplots(figsize=(6.2, 3.6))
     for name, label, colour, up in (
-        ("explain", "explain_many, all pairs", OURS, 5),
-        ("decompose", "of it, decomposing the texts", THEIRS, -5),
-        ("known", "of it, putting pairs together", THIRD, 5),
+        ("explain", "explain_many, all pairs", OURS, 6),
+        ("decompose", "of it, decomposing the texts", THEIRS, -1),
+        ("known", "of it, putting pairs together", THIRD, 1),
         ("products", "every pair's bare product", GREY, -5),
     ):
         last = own[name][-1]
@@ -111,7 +111,7 @@ def pairs() -> None:
         )
     ax.set_xticks(own["texts"], [f"{n:,.0f}\n{p:,.0f}" for n, p in zip(own["texts"], own["pairs"], strict=True)])
     ax.set_xticks([], minor=True)
-    ax.set_xlim(own["texts"][0] * 0.8, own["texts"][-1] * 22)
+    ax.set_xlim(own["texts"][0] * 0.8, own["texts"][-1] * 60)
     ax.set_xlabel("texts, and pairs of them")
     ax.set_ylabel("seconds, layer 5")
     plt.tight_layout()

@@ -62,26 +62,35 @@ class About(NamedTuple):
         sizes, error = algebra.lengths(c.values) * scale, c.error * scale
         return cls(c.text, c.units, c.tokens, c.gap, sizes, error, role, nodes, shared, treatment)
 
-    def outside(self, inside: Array) -> Array:
-        """The lengths of values that are left when what lies inside a plane, of these lengths, is gone, (units,)."""
-        return np.sqrt(np.maximum((self.sizes - inside) * (self.sizes + inside), 0.0))
 
-
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Inside:
     """What a text has inside the plane of its own and another reference, along 0 to 2 directions.
 
     Attributes:
         values: of its values, (units, directions).
-        lengths: their lengths, (units,).
         scored: of its embedding, (directions,).
         residuals: of the noise's directions, (draws, directions), or None.
+        about: the text.
     """
 
     values: Array
-    lengths: Array
     scored: list[float]
     residuals: Array | None
+    about: About
+    _bound: tuple[Array, Array] | None = None
+
+    @property
+    def bound(self) -> tuple[Array, Array]:
+        """The lengths of values outside of the plane, and of their errors: two factors of a bound, (2, units) each.
+
+        The first one's transpose by another text's second one is how far off the entries of their matrix may be.
+        """
+        if self._bound is None:
+            inside, sizes, error = algebra.lengths(self.values), self.about.sizes, self.about.error
+            outside = np.sqrt(np.maximum((sizes - inside) * (sizes + inside), 0.0))
+            self._bound = np.array([error, outside]), np.array([outside + error, error])
+        return self._bound
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -156,9 +165,8 @@ class Side:
             residuals = None if self.noise is None else algebra.rough(self.noise[1], across)
             if len(self.insides) >= OTHERS:
                 self.insides.clear()
-            found = self.insides[other.key] = Inside(
-                values, algebra.lengths(values), self.scored.dot(across).tolist(), residuals
-            )
+            found = Inside(values, self.scored.dot(across).tolist(), residuals, self.about)
+            self.insides[other.key] = found
         return found
 
 

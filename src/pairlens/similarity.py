@@ -18,7 +18,7 @@ from pairlens.contributions import Contributions
 from pairlens.errors import InputError, ReferenceWarning, warn
 from pairlens.explanation import Explanation, lazy
 from pairlens.shapes import Array
-from pairlens.side import About, Inside, Side, side
+from pairlens.side import Inside, Side, side
 from pairlens.tiles import products
 
 ENTRIES = 2**22
@@ -104,15 +104,13 @@ def _explained(sides_a: list[Side], sides_b: list[Side], reference_terms: str, *
         sampled = None if a.noise is b.noise is None else _standard_error(a, b, inside_a, inside_b)
         matrix.setflags(write=False)
         known = {"score": score, "matrix": matrix, "base": base, "truncated_a": a.truncated, "truncated_b": b.truncated}
-        yield lazy(known, _rest, a.about, b.about, inside_a.lengths, inside_b.lengths, effects, sampled)
+        yield lazy(known, _rest, inside_a, inside_b, effects, sampled)
 
 
 def _rest(
     begun: Explanation,
-    a: About,
-    b: About,
-    inside_a: Array,
-    inside_b: Array,
+    inside_a: Inside,
+    inside_b: Inside,
     effects: tuple[Array, Array] | None,
     sampled: Array | None,
 ) -> dict[str, Any]:
@@ -122,9 +120,8 @@ def _rest(
         effects = np.zeros(len(begun.matrix)), np.zeros(begun.matrix.shape[1])
     else:
         gap -= float(effects[0].sum()) + float(effects[1].sum())
-    if sampled is None:
-        outside_a, outside_b = a.outside(inside_a), b.outside(inside_b)
-        sampled = np.outer(a.error, outside_b + b.error) + np.outer(outside_a, b.error)
+    error = algebra.product(inside_a.bound[0].T, inside_b.bound[1]) if sampled is None else sampled
+    a, b = inside_a.about, inside_b.about
     return {
         "text_a": a.text,
         "text_b": b.text,
@@ -137,7 +134,7 @@ def _rest(
         "gap": gap,
         "gap_a": a.gap,
         "gap_b": b.gap,
-        "entry_error": _kept(sampled),
+        "entry_error": _kept(error),
         "settings": {
             **_settings(a.settings, b.settings),
             **a.treatment,
@@ -204,8 +201,8 @@ def _standard_error(a: Side, b: Side, inside_a: Inside, inside_b: Inside) -> Arr
     variance += algebra.rough((weights_a**2).T, squares) @ weights_b**2
     if np.may_share_memory(residuals_a, residuals_b):  # one sampling of one text, at whatever levels
         variance += 2 * (weights_a * hits_a).T @ (weights_b * hits_b)
-    bound_a = np.outer(a.about.error, b.about.outside(inside_b.lengths)) if a.noise is None else 0.0
-    bound_b = np.outer(a.about.outside(inside_a.lengths), b.about.error) if b.noise is None else 0.0
+    bound_a = np.outer(a.about.error, inside_b.bound[0][1]) if a.noise is None else 0.0
+    bound_b = np.outer(inside_a.bound[0][1], b.about.error) if b.noise is None else 0.0
     return np.sqrt(np.maximum(variance, 0.0)) + bound_a + bound_b
 
 
