@@ -22,7 +22,7 @@ from pairlens.side import Inside, Side, side
 from pairlens.tiles import products
 
 ENTRIES = 2**22
-"""How many entries of matrices are made together: 32 MiB of them."""
+"""How many entries of matrices are made together: 32 MiB of them, and as much again while they are cut out."""
 
 
 MOSTLY = (
