@@ -250,7 +250,8 @@ class Lens:
             method: as for `explain`, like all options but these:
             progress: show a progress bar.
             window: how many pairs are read ahead, to decompose texts of one length together; where all their texts
-                have come before, up to 64 windows. With 1, each pair is explained before the next is read.
+                have come before, up to 64 windows, if they come within 0.2 s. With 1, each pair is explained before the
+                next is read.
         """
         treatment, measure = self._treatment(reference_terms, measure)
         work = self._workshop(method, layer, reference, rule, tol, treatment, measure)
