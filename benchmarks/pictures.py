@@ -95,8 +95,8 @@ def pairs() -> None:
     _, ax = plt.subplots(figsize=(6.2, 3.6))
     for name, label, colour, up in (
         ("explain", "explain_many, all pairs", OURS, 6),
-        ("decompose", "of it, decomposing the texts", THEIRS, -1),
-        ("known", "of it, putting pairs together", THIRD, 1),
+        ("decompose", "decomposing the texts alone", THEIRS, -1),
+        ("known", "putting known pairs together", THIRD, 1),
         ("products", "every pair's bare product", GREY, -5),
     ):
         last = own[name][-1]
