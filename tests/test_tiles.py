@@ -57,7 +57,7 @@ def columns(pairs: Iterable[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
     return list(firsts), list(seconds)
 
 
-def same(one: Explanation, other: Explanation) -> None:
+def check_same(one: Explanation, other: Explanation) -> None:
     """Two explanations of one pair agree, but for the last bits."""
     assert one.score == other.score
     assert (one.text_a, one.text_b) == (other.text_a, other.text_b)
@@ -82,8 +82,20 @@ def test_together_as_alone(terms, measure, pattern, tall, wide, monkeypatch):
     pairs = patterns(texts(31, space_of(terms, measure)))[pattern]
     options: Any = {"reference_terms": terms, "measure": measure}
     together = list(explain_all([a for a, _ in pairs], [b for _, b in pairs], **options))
+    assert len(together) == len(pairs)
     for one, pair in zip(together, pairs, strict=True):
-        same(one, explain(*pair, **options))
+        check_same(one, explain(*pair, **options))
+
+
+def test_the_check_of_sameness_can_fail():
+    a, b, c, *_ = texts(REFERENCES, "raw")
+    one, other = (
+        explain(a, second, reference_terms="keep", measure="dot") for second in (b, replace(b, values=b.values + 1e-9))
+    )
+    check_same(one, one)
+    for wrong in (other, explain(a, c, reference_terms="keep", measure="dot")):
+        with pytest.raises(AssertionError):
+            check_same(one, wrong)
 
 
 @pytest.mark.filterwarnings("ignore::pairlens.ReferenceWarning")
@@ -122,11 +134,15 @@ def test_texts_with_the_same_partners_are_stacked_and_others_are_not(monkeypatch
 
 
 def test_long_texts_are_not_stacked(monkeypatch):
-    monkeypatch.setattr(tiles, "_stacked", lambda *args: pytest.fail("stacked"))
+    stacked: list[int] = []
+    inner = tiles._stacked
+    monkeypatch.setattr(tiles, "_stacked", lambda *args: stacked.append(1) or inner(*args))
     short = [contributions(seed, 4, dim=64) for seed in range(3)]
     long = [contributions(seed, 1 + tiles.LONG, dim=64) for seed in range(3)]
-    for firsts, seconds in ((short, long), (long, short), (long, long)):
+    for firsts, seconds, times in ((short, long, 0), (long, short, 0), (long, long, 0), (short, short, 1)):
+        stacked.clear()
         list(explain_all(*columns(itertools.product(firsts, seconds)), reference_terms="keep", measure="dot"))
+        assert len(stacked) == times
 
 
 @pytest.mark.parametrize("few", [20, 3])
