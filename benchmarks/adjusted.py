@@ -14,8 +14,8 @@ from pathlib import Path
 import torch
 
 from pairlens.adjusted.wrapping import wrap
-from pairlens.loading import load
-from pairlens.tables import Source
+from pairlens.io.tables import Source
+from pairlens.model.loading import load
 
 COUNT, TURNS = 1000, 5
 WORDS = "the a coffee tea is not good bad man woman plays runs guitar music dog house red over with and in city".split()

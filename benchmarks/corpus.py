@@ -26,11 +26,11 @@ from sentence_transformers import util
 
 from pairlens import Lens
 from pairlens.corpus import Index
-from pairlens.corpus.build import Run
+from pairlens.corpus.ingest import Run
 from pairlens.corpus.inputs import Input
 from pairlens.corpus.layout import Layout
 from pairlens.corpus.pairs import Pairs, explain_pairs
-from pairlens.tokens import sentences
+from pairlens.text.units import sentences
 
 K = 10
 Abstracts = list[dict[str, str]]

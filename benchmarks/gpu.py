@@ -23,10 +23,11 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch.utils.flop_counter import FlopCounterMode
 
-from pairlens import GaussLegendre, Lens, kernels
-from pairlens.architectures import differentiable
-from pairlens.dual import Groups
-from pairlens.encoder import Encoder
+from pairlens import GaussLegendre, Lens
+from pairlens.autodiff import kernels
+from pairlens.autodiff.dual import Groups
+from pairlens.model.encoder import Encoder
+from pairlens.model.layers import differentiable
 
 A = "A man is playing a guitar on the stage and a woman sings."
 B = "The woman sings while a man plays the guitar near a stage."

@@ -19,7 +19,7 @@ import numpy as np
 from _scifact import default_data, read_abstracts, read_claims, write_down
 
 from pairlens import Lens, Shapley
-from pairlens.contributions import Contributions
+from pairlens.attribution.contributions import Contributions
 from pairlens.corpus.settings import Settings
 from pairlens.methods.shapley import NEAR
 

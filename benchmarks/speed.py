@@ -24,10 +24,10 @@ from _results import note, rate_of_products
 from torch.utils.flop_counter import FlopCounterMode
 
 from pairlens import GaussLegendre, Lens, Shapley
-from pairlens.architectures import differentiable
-from pairlens.dual import Groups
-from pairlens.pairs import Pairs
-from pairlens.workshop import Job
+from pairlens.attribution.decomposer import Job
+from pairlens.attribution.stream import Pairs
+from pairlens.autodiff.dual import Groups
+from pairlens.model.layers import differentiable
 
 A, B = versus_papers.A, versus_papers.B
 WORDS = (
@@ -84,7 +84,7 @@ def share(lens: Lens) -> None:
 
 def planning(lens: Lens, data: str | None) -> None:
     """What looking for the nodes costs, as a share of the tail passes at them."""
-    from pairlens import integrate
+    from pairlens.quadrature import integrate
 
     spent = {"values": 0.0, "sums": 0.0}
     plain = {name: getattr(integrate, name) for name in spent}
@@ -251,7 +251,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     from sentence_transformers import SentenceTransformer
 
-    from pairlens.loading import offline_model
+    from pairlens.model.loading import offline_model
 
     model = SentenceTransformer(str(offline_model()), device="cpu").eval()
     for parameter in model.parameters():

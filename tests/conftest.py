@@ -5,7 +5,15 @@ from jaxtyping import install_import_hook
 
 # Before anything imports pairlens. The files that meet the user (lens, methods, quadrature, functional, tokens, loading
 # and the command line) are left out: what a user hands in wrongly must meet their own errors, not a type checker's.
-CHECKED = ("architectures", "contributions", "encoder", "explanation", "integrate", "reference", "similarity")
+CHECKED = (
+    "attribution.contributions",
+    "attribution.explanation",
+    "attribution.treatments",
+    "model.encoder",
+    "model.layers",
+    "model.reference",
+    "quadrature.integrate",
+)
 install_import_hook([f"pairlens.{name}" for name in CHECKED], "beartype.beartype")
 
 import torch  # noqa: E402

@@ -11,7 +11,7 @@ import numpy as np
 
 import zoo
 from pairlens.corpus import Index
-from pairlens.corpus import build as building
+from pairlens.corpus import ingest as building
 from pairlens.corpus.inputs import Input
 from pairlens.corpus.layout import Layout
 

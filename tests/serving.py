@@ -17,8 +17,8 @@ import httpx
 from pairlens import Explanation, Lens
 from pairlens.web.app import build
 from pairlens.web.limits import Limits
+from pairlens.web.scheduler import Work
 from pairlens.web.server import Server, listen
-from pairlens.web.work import Work
 
 HOSTS = ("127.0.0.1", "localhost")
 CLAUSES = "the tenant pays for small repairs, the landlord keeps the roof in order, and neither ends it before spring; "

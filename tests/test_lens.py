@@ -27,12 +27,12 @@ from pairlens import (
     Riemann,
     Shapley,
     TruncationWarning,
-    tokens,
-    workshop,
 )
-from pairlens import pairs as reading
+from pairlens.attribution import decomposer
+from pairlens.attribution import stream as reading
+from pairlens.attribution.decomposer import Job, Workshop
 from pairlens.methods import integrated_jacobian
-from pairlens.workshop import Job, Workshop
+from pairlens.text import units
 
 A, B = "The coffee here is not good.", "This coffee is bad."
 
@@ -49,7 +49,7 @@ def identity(e: Explanation) -> float:
 def test_the_score_is_the_models_own(minilm):
     from sentence_transformers import SentenceTransformer
 
-    from pairlens.loading import offline_model
+    from pairlens.model.loading import offline_model
 
     model = SentenceTransformer(str(offline_model()), device="cpu")
     expected = float(model.similarity(*model.encode([A, B]))[0, 0])
@@ -126,7 +126,7 @@ def test_what_is_kept_of_texts_is_counted_with_their_errors(tiny, monkeypatch):
     assert sampled.noise_residuals is not None
     sizes = [c.values.nbytes + c.noise_weights.nbytes + c.noise_residuals.nbytes for c in work._done.values()]
     assert work._size == sum(sizes)
-    monkeypatch.setattr(workshop, "CACHE_BYTES", sum(sizes) - 1)
+    monkeypatch.setattr(decomposer, "CACHE_BYTES", sum(sizes) - 1)
     assert list(work.decompose(jobs[3:])) == jobs[1:]  # the oldest is gone
     assert work._size == sum(sizes[1:])
     again = work.decompose(jobs)[jobs[0]]
@@ -212,7 +212,7 @@ def test_pairs_do_not_wait_for_long(tiny, monkeypatch):
 
 
 def test_texts_of_a_window_are_not_forgotten_for_others_of_it(tiny, monkeypatch):
-    monkeypatch.setattr(workshop, "CACHE_BYTES", 1)
+    monkeypatch.setattr(decomposer, "CACHE_BYTES", 1)
     made = []
     inner = Workshop._decompose
     monkeypatch.setattr(
@@ -521,7 +521,7 @@ def test_zooming_is_the_word_level_where_it_looks_and_sentences_elsewhere():
         inside = [u.text for u in found if chosen.start <= u.start < chosen.end]
         own = [u for u in getattr(words, f"units_{side}") if u.kind == "text"]
         assert inside == [u.text for u in own if chosen.start <= u.start < chosen.end]
-        assert len(found) == len(inside) + len(tokens.sentences(text)) - 1
+        assert len(found) == len(inside) + len(units.sentences(text)) - 1
     places = {(p.a.start, p.a.end, p.b.start, p.b.end): p.value for p in words.top(9999)}
     shared = [(p, places[key]) for p in fine.top(9999) if (key := (p.a.start, p.a.end, p.b.start, p.b.end)) in places]
     assert len(shared) > 20

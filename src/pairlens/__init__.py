@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pairlens.adjusted.training import adjust
-    from pairlens.contributions import Contributions
+    from pairlens.attribution.contributions import Contributions
+    from pairlens.attribution.explanation import Contrast, Explanation
     from pairlens.errors import (
         InputError,
         MissingExtra,
@@ -23,21 +24,20 @@ if TYPE_CHECKING:
         ReferenceWarning,
         TruncationWarning,
     )
-    from pairlens.explanation import Contrast, Explanation
     from pairlens.functional import decompose
     from pairlens.lens import Lens
     from pairlens.methods.fade import Fade
     from pairlens.methods.integrated_jacobian import IntegratedJacobian
     from pairlens.methods.occlusion import Occlusion
     from pairlens.methods.shapley import Shapley
-    from pairlens.quadrature import Adaptive, GaussLegendre, Riemann
-    from pairlens.tokens import Unit
+    from pairlens.quadrature.rules import Adaptive, GaussLegendre, Riemann
+    from pairlens.text.units import Unit
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "pairlens.adjusted.training": ("adjust",),
-    "pairlens.contributions": ("Contributions",),
+    "pairlens.attribution.contributions": ("Contributions",),
     "pairlens.errors": (
         "InputError",
         "MissingExtra",
@@ -48,15 +48,15 @@ _HOMES = {
         "ReferenceWarning",
         "TruncationWarning",
     ),
-    "pairlens.explanation": ("Contrast", "Explanation"),
+    "pairlens.attribution.explanation": ("Contrast", "Explanation"),
     "pairlens.functional": ("decompose",),
     "pairlens.lens": ("Lens",),
     "pairlens.methods.fade": ("Fade",),
     "pairlens.methods.integrated_jacobian": ("IntegratedJacobian",),
     "pairlens.methods.occlusion": ("Occlusion",),
     "pairlens.methods.shapley": ("Shapley",),
-    "pairlens.quadrature": ("Adaptive", "GaussLegendre", "Riemann"),
-    "pairlens.tokens": ("Unit",),
+    "pairlens.quadrature.rules": ("Adaptive", "GaussLegendre", "Riemann"),
+    "pairlens.text.units": ("Unit",),
 }
 
 __all__ = [

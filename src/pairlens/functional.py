@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pairlens.architectures import differentiable
-from pairlens.contributions import Contributions
+from pairlens.attribution.contributions import Contributions
 from pairlens.errors import InputError
-from pairlens.integrate import check_groups, integrate
-from pairlens.paths import Problems
-from pairlens.quadrature import Rule, check_rule
-from pairlens.tokens import Unit
+from pairlens.model.layers import differentiable
+from pairlens.quadrature.integrate import check_groups, integrate
+from pairlens.quadrature.paths import Problems
+from pairlens.quadrature.rules import Rule, check_rule
+from pairlens.text.units import Unit
 
 
 def decompose(

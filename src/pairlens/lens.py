@@ -8,23 +8,23 @@ from typing import Any
 
 import torch
 
-from pairlens import similarity
-from pairlens.blackbox import BlackBox
-from pairlens.contributions import Contributions
-from pairlens.dual import PRECISIONS
-from pairlens.encoder import Encoder
+from pairlens.attribution import treatments
+from pairlens.attribution.contributions import Contributions
+from pairlens.attribution.decomposer import Job, Workshop, windows
+from pairlens.attribution.explanation import Contrast, Explanation, Pair
+from pairlens.attribution.side import MEASURES, TREATMENTS, space_for
+from pairlens.attribution.stream import Pairs, Roles, both_roles
+from pairlens.autodiff.dual import PRECISIONS
 from pairlens.errors import InputError, ModelError, choose, whole
-from pairlens.explanation import Contrast, Explanation, Pair
 from pairlens.methods.fade import Fade
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion
 from pairlens.methods.shapley import Shapley
-from pairlens.pairs import Pairs, Roles, both_roles
-from pairlens.quadrature import Adaptive, Rule, check_rule
+from pairlens.model.encoder import Encoder
+from pairlens.model.function import BlackBox
+from pairlens.quadrature.rules import Adaptive, Rule, check_rule
 from pairlens.shapes import Array
-from pairlens.side import MEASURES, TREATMENTS, space_for
-from pairlens.tokens import Level, both_levels, zoomed
-from pairlens.workshop import Job, Workshop, windows
+from pairlens.text.units import Level, both_levels, zoomed
 
 METHODS = ("shapley", "integrated-jacobian", "fade", "occlusion", "output")
 OTHERS = {"shapley": Shapley, "fade": Fade, "occlusion": Occlusion}
@@ -305,7 +305,7 @@ class Lens:
         The two may differ in layer, level or method; the settings then name both.
         """
         treatment, measure = self._treatment(reference_terms, measure)
-        return similarity.explain(a, b, reference_terms=treatment, measure=measure)
+        return treatments.explain(a, b, reference_terms=treatment, measure=measure)
 
     def contrast(self, query: str, a: str, b: str, **options: Any) -> Contrast:
         """Why the query is closer to a than to b; options as for `explain`, roles for the query and the two texts."""
@@ -341,7 +341,7 @@ class Lens:
         work = self._workshop("integrated-jacobian", layer, reference, rule, tol, treatment, measure)
         jobs = list(map(Job.of, (a, b), both_roles(roles), both_levels(self._level(level))))
         sides = [work.features(job, unit) for job, unit in zip(jobs, (unit_a, unit_b), strict=True)]
-        return similarity.matrix(*sides, reference_terms=treatment, measure=measure)
+        return treatments.matrix(*sides, reference_terms=treatment, measure=measure)
 
     # Inside.
 

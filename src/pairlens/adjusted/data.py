@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pairlens.errors import InputError
-from pairlens.tables import Row, Source
+from pairlens.io.tables import Row, Source
 
 SHOWN = 3  # lines that an error names
 Data = str | Path | Iterable[tuple[str, str, float]]

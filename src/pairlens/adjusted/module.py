@@ -19,10 +19,10 @@ from torch import Tensor, nn
 
 from pairlens.adjusted.body import check_body, class_path
 from pairlens.adjusted.features import Features, keys, own_tokens, take
-from pairlens.adjusted.layout import CONFIG, stage_classes, stage_folder
-from pairlens.adjusted.memory import Memory
 from pairlens.adjusted.nearby import references_near
-from pairlens.reference import reference_token, replaced, special_ends
+from pairlens.model.adjusted_layout import CONFIG, stage_classes, stage_folder
+from pairlens.model.reference import reference_token, replaced, special_ends
+from pairlens.model.weight_cache import Memory
 
 try:
     bases: Any = import_module("sentence_transformers.base.modules")

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.data import BatchSampler, Sampler
 from transformers import TrainerCallback
 
-from pairlens.journal import Journal, Record
+from pairlens.io.journal import Journal, Record
 
 Scores = dict[str, float]
 

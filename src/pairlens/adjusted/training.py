@@ -12,11 +12,11 @@ from typing import Any
 
 import pairlens
 from pairlens.adjusted.data import Data, ScoredPairs, check_evaluation, read_pairs
-from pairlens.adjusted.layout import ADJUSTED
 from pairlens.adjusted.recipe import Recipe
 from pairlens.errors import InputError, MissingExtra, ModelError, choose
-from pairlens.journal import Journal, differences
-from pairlens.loading import DEFAULT_MODEL, class_name, fingerprint, load, offline_model
+from pairlens.io.journal import Journal, differences
+from pairlens.model.adjusted_layout import ADJUSTED
+from pairlens.model.loading import DEFAULT_MODEL, class_name, fingerprint, load, offline_model
 
 DEVICES = ("cpu", "cuda", "mps")
 

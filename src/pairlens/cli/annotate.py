@@ -24,9 +24,9 @@ def annotate(
 
     Each distinct text becomes a document of the CoNLL-U file, with the characters of every word.
     """
-    from pairlens.storage import check_folder
-    from pairlens.study import parsing
-    from pairlens.tables import Source
+    from pairlens.io.documents import check_folder
+    from pairlens.io.tables import Source
+    from pairlens.study.language import parsing
 
     if (column_a is None) != (column_b is None):
         raise InputError("--column-a and --column-b go together: give both or none.")

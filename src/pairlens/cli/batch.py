@@ -17,13 +17,13 @@ from pairlens import __version__
 from pairlens.cli import options
 from pairlens.cli.session import messages, session, tell
 from pairlens.errors import InputError, NotConverged, NumericalError
-from pairlens.loading import DEFAULT_MODEL
+from pairlens.model.loading import DEFAULT_MODEL
 
 if TYPE_CHECKING:
     from pairlens.cli.results import Record
-    from pairlens.journal import Journal
+    from pairlens.io.journal import Journal
+    from pairlens.io.tables import Row, Source
     from pairlens.lens import Lens
-    from pairlens.tables import Row, Source
 
 WINDOW = 64  # pairs between two steps of the progress bar
 Chunk = Annotated[
@@ -69,8 +69,8 @@ def batch(
     Rows that cannot be used go to OUTPUT.rejects.csv.
     """
     from pairlens.cli.results import check_output
-    from pairlens.journal import Journal
-    from pairlens.tables import Source
+    from pairlens.io.journal import Journal
+    from pairlens.io.tables import Source
 
     if (column_a is None) != (column_b is None):
         raise InputError("--column-a and --column-b go together: give both or none.")

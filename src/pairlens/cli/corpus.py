@@ -12,7 +12,7 @@ from pairlens.errors import InputError
 
 if TYPE_CHECKING:
     from pairlens.corpus import Index
-    from pairlens.corpus.distributed import Cluster
+    from pairlens.corpus.cluster import Cluster
 
 DATA = "What the data is like"
 WHERE = "Where to compute"
@@ -61,6 +61,6 @@ def cluster_of(ray: str | None, workers: int | None, index: Index, device: str |
         if workers is not None:
             raise InputError("--workers is for a cluster: give --ray local, or its address.")
         return None
-    from pairlens.corpus.distributed import Cluster, Model
+    from pairlens.corpus.cluster import Cluster, Model
 
     return Cluster(ray, Model(index.model, index.dtype, device), workers)

@@ -60,9 +60,9 @@ def explain(
     if a == b == "-":
         raise InputError("only one of the two texts can come from standard input.")
     text_a, text_b = read_text(a), read_text(b)
-    from pairlens import storage
+    from pairlens.io import documents
 
-    files = [storage.check(path, picture=True) for path in save or []]
+    files = [documents.check(path, picture=True) for path in save or []]
     request = options.Request.of(locals())
     lens = request.load()
     with measured("explaining"):
@@ -70,7 +70,7 @@ def explain(
     for path in files:
         e.save(path)
     if json:
-        sys.stdout.buffer.write(storage.to_json(e).encode())
+        sys.stdout.buffer.write(documents.to_json(e).encode())
         sys.stdout.flush()
         return
     from rich.console import Console

@@ -227,7 +227,7 @@ def _build(
     restart: bool,
 ) -> None:
     from pairlens.cli.counting import counting
-    from pairlens.corpus.build import Run
+    from pairlens.corpus.ingest import Run
 
     run = Run(index, table.data, table.layout, truncate=truncate, update=update, chunk=chunk)
     with counting("indexing", table.data.count()) as advance:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pairlens.adjusted.layout import ADJUSTED, plain_entries
 from pairlens.cli.session import session, tell
 from pairlens.errors import ModelError
+from pairlens.model.adjusted_layout import ADJUSTED, plain_entries
 
 _LAYERS = ("num_hidden_layers", "n_layers", "num_layers", "n_layer")
 _WIDTH = ("hidden_size", "dim", "d_model", "n_embd")
@@ -63,7 +63,7 @@ def models() -> None:
 
 def _installed() -> Iterator[Found]:
     """The bundled model, then those in the hub's cache."""
-    from pairlens.loading import offline_model
+    from pairlens.model.loading import offline_model
 
     if bundled := offline_model():
         yield describe("all-MiniLM-L6-v2 (default)", bundled)

@@ -156,7 +156,7 @@ class Request:
 
 def load_lens(model: str | None, device: str | None, dtype: str, *, strict: bool = False) -> Lens:
     """A lens, with a sign of life while the model loads."""
-    from pairlens.loading import DEFAULT_MODEL, offline_model
+    from pairlens.model.loading import DEFAULT_MODEL, offline_model
 
     local = offline_model() is not None if model is None else Path(model).expanduser().is_dir()
     name = (model or DEFAULT_MODEL).rstrip("/").rsplit("/", 1)[-1]
@@ -173,7 +173,7 @@ def load_lens(model: str | None, device: str | None, dtype: str, *, strict: bool
 
 def _paper(lens: Lens, layer: int | None) -> dict[str, Any]:
     """The settings of the papers' figures: layer 9 of 12 and 50 steps, whose gap is reported, never refused."""
-    from pairlens.quadrature import Riemann
+    from pairlens.quadrature.rules import Riemann
 
     return {
         "method": "integrated-jacobian",

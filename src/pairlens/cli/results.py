@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pairlens.errors import InputError, choose
-from pairlens.storage import check_folder, require_pyarrow, whole_file
+from pairlens.io.documents import check_folder, require_pyarrow, whole_file
 
 if TYPE_CHECKING:
-    from pairlens.explanation import Explanation
-    from pairlens.tables import Row
+    from pairlens.attribution.explanation import Explanation
+    from pairlens.io.tables import Row
 
 Record = dict[str, Any]
 NUMBERS = ("score", "base", "effects_a", "effects_b", "pairs", "gap", "gap_a", "gap_b")

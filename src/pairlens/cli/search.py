@@ -56,12 +56,12 @@ def search(
 ) -> None:
     """Search an index; every hit comes with its strongest passage, and with the pairs that make its score."""
     text = read_text(query)
-    from pairlens import storage
     from pairlens.errors import choose
+    from pairlens.io import documents
 
     if save is not None:
-        choose("file suffix", save.suffix.lower(), (storage.PICTURE,))
-        storage.check_folder(save)
+        choose("file suffix", save.suffix.lower(), (documents.PICTURE,))
+        documents.check_folder(save)
     found = open_index(index, model, device)
     how: dict[str, Any] = {"where": where, "approximate": approximate, "level": level}
     if why_not is not None:

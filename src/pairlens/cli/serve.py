@@ -72,12 +72,12 @@ def serve(
 
 def _load(name: str, device: str | None) -> tuple[str, Lens]:
     """A model under the name that the page shows."""
-    from pairlens.web import work
+    from pairlens.web import scheduler
 
     lens = options.load_lens(name or None, device, "float32")
     shown = (name or lens.name).rstrip("/")
     # Once, so that the first who asks does not wait for what is done at the first time.
-    roles = ("query", "document") if work.asks_for_roles(lens) else (None, None)
+    roles = ("query", "document") if scheduler.asks_for_roles(lens) else (None, None)
     lens.explain("A cat.", "A dog.", level="word", roles=roles)
     return shown, lens
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from pairlens.contributions import Contributions
+from pairlens.attribution.contributions import Contributions
 from pairlens.corpus.layout import SHOWN
 from pairlens.corpus.records import Reject, Text, check_finite, to_table
 from pairlens.corpus.settings import Settings
 from pairlens.errors import InputError, NotConverged, NumericalError
 from pairlens.lens import Lens
-from pairlens.model import PROBE
+from pairlens.model.loaded import PROBE
 
 _OF_A_TEXT = (InputError, NotConverged, NumericalError)
 _FOREIGN = (RuntimeError, ValueError, LookupError, ArithmeticError)

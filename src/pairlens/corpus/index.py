@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pairlens
-from pairlens.contributions import Contributions
+from pairlens.attribution.contributions import Contributions
+from pairlens.attribution.explanation import Contrast, Explanation
 from pairlens.corpus.decomposer import Decomposer
 from pairlens.corpus.inputs import blocks
 from pairlens.corpus.layout import Layout
@@ -19,10 +20,9 @@ from pairlens.corpus.store import Store
 from pairlens.corpus.verification import Verification, verify
 from pairlens.corpus.writer import Report, Writer
 from pairlens.errors import InputError, choose, whole
-from pairlens.explanation import Contrast, Explanation
 from pairlens.lens import Lens
-from pairlens.model import PROBE
-from pairlens.reading import check_text
+from pairlens.model.loaded import PROBE
+from pairlens.model.tokenize import check_text
 
 if TYPE_CHECKING:
     from pairlens.lens import Method

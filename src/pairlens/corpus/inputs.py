@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pairlens.errors import InputError, MissingExtra, choose
-from pairlens.storage import require_pyarrow
+from pairlens.io.documents import require_pyarrow
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 LONGEST = 2**24

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlens.contributions import Contributions
+from pairlens.attribution.contributions import Contributions
 from pairlens.corpus import explained
 from pairlens.corpus.explained import Ask, look_into, part_path, write_part
 from pairlens.corpus.index import Index
@@ -21,14 +21,14 @@ from pairlens.corpus.parts import Done
 from pairlens.corpus.records import Reject, Text, make_schema, to_table
 from pairlens.corpus.sides import Sides, compare
 from pairlens.errors import InputError, NotConverged, NumericalError, choose
-from pairlens.journal import Journal
+from pairlens.io.documents import whole_file
+from pairlens.io.journal import Journal
 from pairlens.lens import Lens
-from pairlens.storage import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from pairlens.corpus.distributed import Cluster
+    from pairlens.corpus.cluster import Cluster
 
 PART = 16_384
 """Pairs of one file."""

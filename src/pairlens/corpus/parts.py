@@ -14,8 +14,8 @@ from pairlens.corpus.layout import Layout
 from pairlens.corpus.records import Reject, Text
 from pairlens.corpus.writer import Writer
 from pairlens.errors import InputError, StoreError
+from pairlens.io.documents import require_pyarrow, whole_file
 from pairlens.lens import Lens
-from pairlens.storage import require_pyarrow, whole_file
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from pairlens.contributions import Contributions
+from pairlens.attribution.contributions import Contributions
 from pairlens.errors import InputError, MissingExtra
+from pairlens.io.documents import require_pyarrow
 from pairlens.shapes import Array
-from pairlens.storage import require_pyarrow
-from pairlens.tokens import Unit
+from pairlens.text.units import Unit
 
 TYPES = ("text", "int", "float", "bool")
 """What a column of metadata holds."""

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from pairlens import similarity
-from pairlens.contributions import Contributions
+from pairlens.attribution import treatments
+from pairlens.attribution.contributions import Contributions
+from pairlens.attribution.explanation import Explanation, Pair
 from pairlens.corpus.records import from_table, vectors_of
 from pairlens.corpus.settings import Settings
 from pairlens.corpus.store import Store
-from pairlens.explanation import Explanation, Pair
 from pairlens.lens import Lens
 from pairlens.shapes import Array
-from pairlens.tokens import Unit
+from pairlens.text.units import Unit
 
 REMEMBERED = 64
 """Queries that are kept."""
@@ -125,7 +125,7 @@ class Hit:
 
 def explain(a: Contributions, b: Contributions, settings: Settings) -> Explanation:
     """The explanation of two texts as an index's settings have it."""
-    return similarity.explain(a, b, reference_terms=settings.reference_terms, measure=settings.measure)
+    return treatments.explain(a, b, reference_terms=settings.reference_terms, measure=settings.measure)
 
 
 def find(

@@ -12,19 +12,19 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from pairlens.blackbox import BlackBox
-from pairlens.encoder import Encoder
+from pairlens.attribution.decomposer import default_method
 from pairlens.errors import InputError, ModelError, choose
 from pairlens.lens import Lens
 from pairlens.lens import Method as Asked
-from pairlens.loading import DEFAULT_MODEL
 from pairlens.methods.fade import Fade
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion
 from pairlens.methods.shapley import Shapley
-from pairlens.quadrature import Adaptive, GaussLegendre, Riemann, Rule
-from pairlens.tokens import LEVELS
-from pairlens.workshop import default_method
+from pairlens.model.encoder import Encoder
+from pairlens.model.function import BlackBox
+from pairlens.model.loading import DEFAULT_MODEL
+from pairlens.quadrature.rules import Adaptive, GaussLegendre, Riemann, Rule
+from pairlens.text.units import LEVELS
 
 Method = IntegratedJacobian | Fade | Shapley | Occlusion
 PASSES = 32

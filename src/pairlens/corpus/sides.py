@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from pairlens.attribution.side import PARALLEL
 from pairlens.corpus.records import vectors_of
 from pairlens.corpus.settings import Settings
 from pairlens.shapes import Array
-from pairlens.side import PARALLEL
 
 TOGETHER = 1024
 """Pairs whose matrices are made together."""

@@ -16,8 +16,8 @@ import numpy as np
 
 from pairlens.corpus.records import require_lancedb
 from pairlens.errors import InputError, StoreError
+from pairlens.io.documents import require_pyarrow
 from pairlens.shapes import Array
-from pairlens.storage import require_pyarrow
 
 try:
     import fcntl

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlens.contributions import Contributions
+from pairlens.attribution.contributions import Contributions
 from pairlens.corpus.records import from_table
 from pairlens.corpus.settings import Settings
 from pairlens.corpus.store import Store

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from pairlens.integrate import Integral
-from pairlens.quadrature import Rule
-from pairlens.reading import Text
+from pairlens.model.tokenize import Text
+from pairlens.quadrature.integrate import Integral
+from pairlens.quadrature.rules import Rule
 from pairlens.shapes import Array
 
 

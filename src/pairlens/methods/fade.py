@@ -11,16 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pairlens.architectures import differentiable
-from pairlens.encoder import Encoder
 from pairlens.errors import InputError, ModelError, NotConverged, choose, whole
-from pairlens.gating import OTHERS, POWERS, Gates, Positions, check_pooling, find_positions
-from pairlens.integrate import Integral, integrate, spread
-from pairlens.model import PROBE
-from pairlens.paths import Problems
-from pairlens.quadrature import Rule
-from pairlens.reading import Text
-from pairlens.reference import reference_ids, reference_token
+from pairlens.model.encoder import Encoder
+from pairlens.model.gates import OTHERS, POWERS, Gates, Positions, check_pooling, find_positions
+from pairlens.model.layers import differentiable
+from pairlens.model.loaded import PROBE
+from pairlens.model.reference import reference_ids, reference_token
+from pairlens.model.tokenize import Text
+from pairlens.quadrature.integrate import Integral, integrate, spread
+from pairlens.quadrature.paths import Problems
+from pairlens.quadrature.rules import Rule
 from pairlens.shapes import Array, Embeddings, Points, Rows
 
 

@@ -12,22 +12,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pairlens import planning, progress
-from pairlens.algebra import length
-from pairlens.dual import LIMITS, Groups, grouped
-from pairlens.encoder import Encoder
+from pairlens import progress
+from pairlens.autodiff.dual import LIMITS, Groups, grouped
+from pairlens.autodiff.streams import Steps, finish
+from pairlens.autodiff.tail import Tail, Then
 from pairlens.errors import InputError, ModelError, NotConverged, NumericalError, choose, whole
-from pairlens.heads import Heads
-from pairlens.integrate import Integral, integrating, look, measured, spread
+from pairlens.linalg import length
 from pairlens.methods.static import decompose_static
-from pairlens.paths import Problems, at_once, rounding, values
-from pairlens.planning import SAMPLES, Habit, first_points
-from pairlens.quadrature import Adaptive, Rule, Table
-from pairlens.reading import Text
-from pairlens.reference import REFERENCES, reference_token
+from pairlens.model.encoder import Encoder
+from pairlens.model.reference import REFERENCES, reference_token
+from pairlens.model.states import Heads
+from pairlens.model.tokenize import Text
+from pairlens.quadrature import planner
+from pairlens.quadrature.integrate import Integral, integrating, look, measured, spread
+from pairlens.quadrature.paths import Problems, at_once, rounding, values
+from pairlens.quadrature.planner import SAMPLES, Habit, first_points
+from pairlens.quadrature.rules import Adaptive, Rule, Table
 from pairlens.shapes import Array, States
-from pairlens.tails import Tail, Then
-from pairlens.waiting import Steps, finish
 
 Decomposed = tuple[Integral, Array]
 """A text's contributions, and the model's own output, (dim,)."""
@@ -200,7 +201,7 @@ class IntegratedJacobian:
         key = (encoder.layer_index(self.layer, role), self.reference, role, space, encoder.truncate_dim, rule)
         if key not in encoder.habits:
             with progress.unseen():
-                encoder.habits[key] = planning.habit(rule, rounding(encoder.dtype), typical())
+                encoder.habits[key] = planner.habit(rule, rounding(encoder.dtype), typical())
         return encoder.habits[key]
 
     def _heads(self, encoder: Encoder, texts: Sequence[Text], space: str) -> Heads:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from pairlens import progress
-from pairlens.integrate import Integral
-from pairlens.quadrature import Rule
-from pairlens.reading import Text
+from pairlens.model.tokenize import Text
+from pairlens.quadrature.integrate import Integral
+from pairlens.quadrature.rules import Rule
 from pairlens.shapes import Array
 
 

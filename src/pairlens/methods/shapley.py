@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from pairlens import progress
-from pairlens.coalitions import allot, draw
 from pairlens.errors import InputError, NotConverged, whole
-from pairlens.integrate import Integral, spread
-from pairlens.kriging import exact, kriged
-from pairlens.quadrature import Rule
-from pairlens.reading import Text
+from pairlens.model.tokenize import Text
+from pairlens.quadrature.integrate import Integral, spread
+from pairlens.quadrature.rules import Rule
 from pairlens.shapes import Array
+from pairlens.subsets.kriging import exact, kriged
+from pairlens.subsets.sampling import allot, draw
 
 FEWEST, PER_UNIT, MOST = 160, 8, 400
 """Subsets tried by default: so many for each unit, within bounds. Half of the tokens are gone in the average subset, so

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pairlens.encoder import Encoder
 from pairlens.errors import InputError, ModelError
-from pairlens.integrate import Integral
-from pairlens.reading import Text
+from pairlens.model.encoder import Encoder
+from pairlens.model.tokenize import Text
+from pairlens.quadrature.integrate import Integral
 from pairlens.shapes import Array
 
 

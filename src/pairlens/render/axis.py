@@ -12,8 +12,8 @@ import numpy as np
 from pairlens.render.text import clean
 
 if TYPE_CHECKING:
-    from pairlens.explanation import Explanation
-    from pairlens.tokens import Unit
+    from pairlens.attribution.explanation import Explanation
+    from pairlens.text.units import Unit
 
 
 @dataclass(frozen=True)

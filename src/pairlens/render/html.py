@@ -15,15 +15,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairlens import storage
 from pairlens.errors import InputError, choose
+from pairlens.io import documents
 from pairlens.render.text import provenance, summary
-from pairlens.tokens import LEVELS, Unit
+from pairlens.text.units import LEVELS, Unit
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from pairlens.explanation import Explanation
+    from pairlens.attribution.explanation import Explanation
 
     Shown = Explanation | Mapping[str, Explanation]
 
@@ -89,10 +89,10 @@ def document(explanations: Shown, *, title: str | None = None, arrange: str = "s
 def save(explanations: Shown, path: str | Path, *, title: str | None = None, arrange: str = "slider") -> Path:
     """Write `document` to a file, whole or not at all."""
     path = Path(path)
-    choose("file suffix", path.suffix.lower(), (storage.PICTURE,))
-    storage.check_folder(path)
+    choose("file suffix", path.suffix.lower(), (documents.PICTURE,))
+    documents.check_folder(path)
     page = document(explanations, title=title, arrange=arrange).encode("utf-8", "replace")
-    with storage.whole_file(path) as file:
+    with documents.whole_file(path) as file:
         file.write(page)
     return path
 

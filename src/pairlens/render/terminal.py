@@ -24,7 +24,7 @@ from pairlens.render.running import Piece, lay, run
 from pairlens.render.text import clean, equation, provenance, signed, tiny
 
 if TYPE_CHECKING:
-    from pairlens.explanation import Explanation, Pair
+    from pairlens.attribution.explanation import Explanation, Pair
 
 _ROWS = 24
 _TEXT_LINES = 6

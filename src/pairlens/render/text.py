@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from pairlens.explanation import Contrast, Explanation
+    from pairlens.attribution.explanation import Contrast, Explanation
 
 WIDTH = 80
 STRONGEST = 5

@@ -46,4 +46,4 @@ def failed(name: str, materials: Materials, reason: str) -> Result:
 
 
 def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"pairlens.study.{choose('study', name, CATALOGUE).replace('-', '_')}")
+    return importlib.import_module(f"pairlens.study.papers.{choose('study', name, CATALOGUE).replace('-', '_')}")

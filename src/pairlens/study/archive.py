@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from pairlens import storage
+from pairlens.attribution.explanation import Explanation
 from pairlens.errors import InputError
-from pairlens.explanation import Explanation
+from pairlens.io import documents
 
 Parts = dict[str, Any]
 """Plain JSON by name, and arrays by name."""
@@ -64,7 +64,7 @@ class Archive:
             return
         arrays = {part: value for part, value in parts.items() if isinstance(value, np.ndarray)}
         plain = {part: value for part, value in parts.items() if part not in arrays}
-        with storage.whole_file(self.folder / f"{name}.npz") as file:
+        with documents.whole_file(self.folder / f"{name}.npz") as file:
             np.savez(file, allow_pickle=False, plain=np.array(json.dumps(plain, ensure_ascii=False)), **arrays)
 
     def remember(self, key: Any, make: Callable[[], Parts]) -> Parts:
@@ -79,7 +79,7 @@ def pack(entries: Sequence[Explanation | str]) -> Parts:
     """Explanations, or for pairs without one the reason why, as a piece."""
     parts: Parts = {"entries": []}
     for number, entry in enumerate(entries):
-        document = entry if isinstance(entry, str) else storage.to_document(entry)
+        document = entry if isinstance(entry, str) else documents.to_document(entry)
         if isinstance(document, Mapping):
             arrays = {name: value for name, value in document.items() if isinstance(value, np.ndarray)}
             parts |= {f"{number}.{name}": value for name, value in arrays.items()}
@@ -96,7 +96,7 @@ def unpack(parts: Parts) -> list[Explanation | str]:
         if part:
             arrays.setdefault(number, {})[part] = value
     return [
-        entry if isinstance(entry, str) else storage.from_document(Explanation, {**entry, **arrays[str(number)]})
+        entry if isinstance(entry, str) else documents.from_document(Explanation, {**entry, **arrays[str(number)]})
         for number, entry in enumerate(parts["entries"])
     ]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairlens.errors import InputError, MissingExtra
-from pairlens.storage import require_pyarrow, whole_file
+from pairlens.io.documents import require_pyarrow, whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import pairlens
-from pairlens.contributions import Contributions
+from pairlens.attribution.contributions import Contributions
+from pairlens.attribution.explanation import Explanation
 from pairlens.errors import InputError, NotConverged, NumericalError, ReferenceWarning, TruncationWarning, choose, whole
-from pairlens.explanation import Explanation
+from pairlens.io.tables import Row
 from pairlens.lens import OTHERS, Lens
 from pairlens.shapes import Array
 from pairlens.study.archive import Archive, pack, unpack
 from pairlens.study.faithfulness.deletions import score
 from pairlens.study.views import Choice, View
-from pairlens.tables import Row
 
 if TYPE_CHECKING:
-    from pairlens.study.annotations import Annotations
-    from pairlens.study.wordnet import WordNet
+    from pairlens.study.language.annotations import Annotations
+    from pairlens.study.language.wordnet import WordNet
 
 CHUNK = 32
 """Pairs that are kept in one piece."""

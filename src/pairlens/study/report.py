@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pairlens.errors import InputError
-from pairlens.storage import whole_file
+from pairlens.io.documents import whole_file
 from pairlens.study.catalogue import CATALOGUE
 
 ROWS = 40

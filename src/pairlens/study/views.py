@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from pairlens.attribution.side import space_for
 from pairlens.lens import Lens
-from pairlens.side import space_for
 
 SIBLINGS = {"raw": ("ignore", "shift")}
 """Treatments that take the same embedding apart, so that one decomposition serves them all."""

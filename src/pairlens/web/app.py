@@ -19,11 +19,11 @@ import pairlens
 from pairlens.errors import PairlensError
 from pairlens.lens import METHODS, Lens
 from pairlens.render import html
-from pairlens.web import schemas, tasks
-from pairlens.web.answers import PRIVATE, STREAM, answer, finished
-from pairlens.web.guard import Guard, fault, problem
+from pairlens.web import requests, schemas
 from pairlens.web.limits import Limits, Refusal
-from pairlens.web.work import Work, asks_for_roles
+from pairlens.web.responses import PRIVATE, STREAM, answer, finished
+from pairlens.web.scheduler import Work, asks_for_roles
+from pairlens.web.security import Guard, fault, problem
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": schemas.Problem, "description": text}
@@ -176,17 +176,17 @@ def _add_calculations(api: FastAPI, work: Work) -> None:
     @api.post("/api/explain", **documented(schemas.Document))
     async def explain(asked: schemas.Explain, request: Request) -> Response:
         """Why the model finds two texts as similar as it does: what `Explanation.load` reads."""
-        return await answer(request, work, tasks.Explaining(asked))
+        return await answer(request, work, requests.Explaining(asked))
 
     @api.post("/api/rank", **documented(schemas.Ranking))
     async def rank(asked: schemas.Rank, request: Request) -> Response:
         """One query against several passages, best first, each explained; each text is decomposed once."""
-        return await answer(request, work, tasks.Ranking(asked))
+        return await answer(request, work, requests.Ranking(asked))
 
     @api.post("/api/decompose", **documented(schemas.Decomposition))
     async def decompose(asked: schemas.Decompose, request: Request) -> Response:
         """What each unit of a text contributes to its embedding: what `Contributions.load` reads."""
-        return await answer(request, work, tasks.Decomposing(asked))
+        return await answer(request, work, requests.Decomposing(asked))
 
     pictures = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in PICTURES.values()}
     wanted = {"schema": {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("Document", "Ranking")]}}
@@ -202,7 +202,7 @@ def _add_calculations(api: FastAPI, work: Work) -> None:
     ) -> Response:
         """A file to keep of what /api/explain or /api/rank gave: the interactive picture, or a plot."""
         body = await request.body()
-        draw = partial(tasks.render, body, kind, work.limits)
+        draw = partial(requests.render, body, kind, work.limits)
         _, drawn = work.begin(lambda job: work.run(job, draw, quick=True))
         headers = {"Content-Disposition": f'attachment; filename="pairlens.{kind}"', **PRIVATE}
         return Response(await finished(request, drawn), headers=headers, media_type=PICTURES[kind])

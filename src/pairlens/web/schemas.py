@@ -122,7 +122,7 @@ Unit = Annotated[
 class Document(BaseModel):
     """What `pairlens.Explanation.load` reads: score = base + Σ effects_a + Σ effects_b + Σ matrix + gap."""
 
-    format: Literal["pairlens.explanation"]
+    format: Literal["pairlens.attribution.explanation"]
     version: int
     text_a: str
     text_b: str
@@ -166,7 +166,7 @@ class Contributions(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    format: Literal["pairlens.contributions"]
+    format: Literal["pairlens.attribution.contributions"]
     version: int
     text: str
     units: list[Unit]

@@ -10,7 +10,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from pairlens.errors import InputError
-from pairlens.web.work import Work
+from pairlens.web.scheduler import Work
 
 CONNECTIONS = 512
 """Connections and requests at a time; uvicorn itself answers 503 to what is above."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from pairlens.explanation import Explanation
+    from pairlens.attribution.explanation import Explanation
 
 THICKEST = 6.0
 """Points of the curve of the strongest pair."""

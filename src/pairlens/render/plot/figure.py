@@ -15,8 +15,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from pairlens import storage
 from pairlens.errors import FontWarning, InputError, choose
+from pairlens.io import documents
 from pairlens.render.colours import LIGHT
 from pairlens.render.plot import fonts
 
@@ -138,8 +138,8 @@ def save(figure: Figure, path: str | Path, *, dpi: float = 300) -> Path:
         dpi: dots an inch of a PNG.
     """
     path = Path(path)
-    suffix = choose("file suffix", path.suffix.lower(), storage.PLOTS)
-    storage.check_folder(path)
+    suffix = choose("file suffix", path.suffix.lower(), documents.PLOTS)
+    documents.check_folder(path)
     texts = [text.get_text() for text in figure.findobj(Text)]
     if suffix != ".svg" and (lost := fonts.unseen(texts)):
         warnings.warn(
@@ -148,7 +148,7 @@ def save(figure: Figure, path: str | Path, *, dpi: float = 300) -> Path:
             FontWarning,
             stacklevel=2,
         )
-    with storage.whole_file(path) as file:
+    with documents.whole_file(path) as file:
         file.write(_content(figure, suffix, dpi, fonts.truetype(texts)))
     return path
 

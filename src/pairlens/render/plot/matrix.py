@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from pairlens.explanation import Explanation
+    from pairlens.attribution.explanation import Explanation
 
 _FEW = 10  # columns of cells that one column of a paper has room for
 

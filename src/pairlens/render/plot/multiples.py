@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from pairlens.explanation import Explanation
+    from pairlens.attribution.explanation import Explanation
 
     Explanations = Mapping[Any, Explanation] | Sequence[Explanation]
 

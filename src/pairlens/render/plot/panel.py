@@ -18,7 +18,7 @@ from pairlens.render.plot.scale import COLOURS, Scale, plain
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pairlens.explanation import Explanation
+    from pairlens.attribution.explanation import Explanation
 
 CELL = (54.0, 13.0)
 """The widest and the highest cell."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from pairlens.explanation import Explanation
+    from pairlens.attribution.explanation import Explanation
 
 # An odd number of steps, so that zero has a colour of its own.
 COLOURS = LinearSegmentedColormap.from_list("pairlens", [LIGHT.apart, LIGHT.neutral, LIGHT.together], N=513)

@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from pairlens.errors import MissingExtra
-from pairlens.storage import whole_file
+from pairlens.io.documents import whole_file
 from pairlens.study import files
 from pairlens.study.adjustment.trainings import SCORES, Record, kind, short_name
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pairlens.attribution.explanation import Explanation
+from pairlens.attribution.side import TREATMENTS
 from pairlens.errors import InputError, choose, whole
-from pairlens.explanation import Explanation
 from pairlens.lens import Lens
 from pairlens.methods.fade import Fade
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion
 from pairlens.methods.shapley import NEAR, Shapley
-from pairlens.side import TREATMENTS
 from pairlens.study.faithfulness.rivals import RIVALS
 
 OWN = ("integrated-jacobian", "fade", "output", "occlusion", "shapley")

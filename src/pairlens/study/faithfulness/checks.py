@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pairlens.encoder import Encoder
+from pairlens.attribution.explanation import Explanation
 from pairlens.errors import PairlensError
-from pairlens.explanation import Explanation
 from pairlens.lens import Lens
+from pairlens.model.encoder import Encoder
 from pairlens.study.faithfulness import cost, measures, rewording, yardstick
 from pairlens.study.faithfulness.candidates import Candidate
 from pairlens.study.faithfulness.deletions import Deletions, of_text

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from pairlens.encoder import Encoder
+from pairlens.attribution.explanation import Explanation
+from pairlens.attribution.side import MEASURES
 from pairlens.errors import InputError, ModelError, PairlensError, ReferenceWarning, choose, whole
-from pairlens.explanation import Explanation
 from pairlens.lens import Lens
+from pairlens.model.encoder import Encoder
 from pairlens.shapes import Array
-from pairlens.side import MEASURES
 from pairlens.study.faithfulness import measures, yardstick
 from pairlens.study.faithfulness.candidates import Candidate
 from pairlens.study.faithfulness.checks import Checks

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairlens.encoder import Encoder
-from pairlens.explanation import Explanation
-from pairlens.reading import Text
+from pairlens.attribution.explanation import Explanation
+from pairlens.attribution.side import space_for
+from pairlens.model.encoder import Encoder
+from pairlens.model.tokenize import Text
 from pairlens.shapes import Array
-from pairlens.side import space_for
 
 
 class Deletions:

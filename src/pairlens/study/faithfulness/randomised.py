@@ -6,8 +6,8 @@ import copy
 
 import torch
 
-from pairlens.architectures import Tapped
 from pairlens.lens import Lens
+from pairlens.model.layers import Tapped
 from pairlens.study.faithfulness.rivals import transformer
 
 

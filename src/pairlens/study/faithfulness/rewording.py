@@ -7,13 +7,13 @@ import re
 
 import numpy as np
 
-from pairlens.encoder import Encoder
+from pairlens.attribution.explanation import Explanation
 from pairlens.errors import InputError
-from pairlens.explanation import Explanation
-from pairlens.reading import Text
+from pairlens.model.encoder import Encoder
+from pairlens.model.tokenize import Text
 from pairlens.study.faithfulness.deletions import score
 from pairlens.study.faithfulness.measures import spearman
-from pairlens.tokens import Unit
+from pairlens.text.units import Unit
 
 CLOSE = 0.98
 """The smallest cosine of the two embeddings."""

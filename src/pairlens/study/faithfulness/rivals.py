@@ -18,15 +18,15 @@ import torch
 from torch import Tensor
 from torch.func import jvp, vmap
 
-from pairlens.architectures import differentiable
-from pairlens.encoder import Encoder
+from pairlens.attribution.explanation import Explanation
+from pairlens.attribution.side import space_for
 from pairlens.errors import MissingExtra, ModelError
-from pairlens.explanation import Explanation
-from pairlens.heads import Heads
 from pairlens.lens import Lens
-from pairlens.reading import Text
+from pairlens.model.encoder import Encoder
+from pairlens.model.layers import differentiable
+from pairlens.model.states import Heads
+from pairlens.model.tokenize import Text
 from pairlens.shapes import Array
-from pairlens.side import space_for
 from pairlens.study.faithfulness.relevance import LocallyLinear
 
 STEPS = 32

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairlens.coalitions import allot, draw
-from pairlens.contributions import Contributions
-from pairlens.kriging import exact, kriged
+from pairlens.attribution.contributions import Contributions
 from pairlens.lens import Lens
 from pairlens.shapes import Array
 from pairlens.study.faithfulness.deletions import Deletions
 from pairlens.study.faithfulness.measures import spearman
+from pairlens.subsets.kriging import exact, kriged
+from pairlens.subsets.sampling import allot, draw
 
 EXACT = 2048
 """A text with no more subsets of units than this is solved by going through all of them."""

@@ -1,0 +1,113 @@
+"""What the units of one text contribute to its embedding, and where that came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pairlens.errors import InputError
+from pairlens.io import documents
+from pairlens.shapes import Array, PerUnit, Values, Vector
+from pairlens.text.units import Level, Unit, group, plain_level
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """An embedding written as a reference plus one vector per unit: embedding ≈ reference + values.sum(0).
+
+    Attributes:
+        text: the text.
+        units: what the rows of `values` belong to.
+        tokens: the model's tokens.
+        values: one vector a unit, (units, dim), float64.
+        error: an estimate of the norm of each row's own error, (units,).
+        reference: the reference's embedding, (dim,).
+        embedding: the text's embedding, (dim,).
+        output: the model's own output for the text, (dim,); the same as `embedding`, or a multiple of it.
+        gap: the relative error of the total, ‖reference + Σ values - embedding‖ / ‖embedding - reference‖.
+        noise_weights: for methods that sample, the errors of `values` as independent draws: draw d is off by
+            noise_weights[d, unit] times noise_residuals[d], (draws, units); None where nothing was sampled.
+        noise_residuals: the directions of those errors, (draws, dim), float32, or None.
+        truncated: the text was longer than the model takes.
+        settings: model, method, layer, reference, space, level, rule, nodes, role, dtype.
+    """
+
+    text: str
+    units: tuple[Unit, ...]
+    tokens: tuple[str, ...]
+    values: Values
+    error: PerUnit
+    reference: Vector
+    embedding: Vector
+    output: Vector
+    gap: float
+    noise_weights: Array | None = None
+    noise_residuals: Array | None = None
+    truncated: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.noise_residuals is not None:  # much more than the values, and nobody wants errors to eight digits
+            vars(self)["noise_residuals"] = self.noise_residuals.astype(np.float32, copy=False)
+        freeze(self)
+
+    def __repr__(self) -> str:
+        what = f"{len(self.units)} units, dim {self.values.shape[1]}, gap {self.gap:.1e}"
+        return f"Contributions({self.text!r:.50}, {what}, {self.settings.get('method')})"
+
+    def at(self, level: Level) -> Contributions:
+        """The same contributions at a coarser level: rows that belong together are added up."""
+        units, sums = regroup(self.text, self.units, self.settings.get("level", "token"), level)
+        settings = {**self.settings, "level": plain_level(level), **summed(self.settings, sums)}
+        error, weights = sums @ self.error, self.noise_weights
+        if weights is not None and self.noise_residuals is not None:
+            weights = weights @ sums.T
+            error = np.sqrt((weights**2).T @ (self.noise_residuals**2).sum(1))
+        values = sums @ self.values
+        return replace(self, units=units, values=values, error=error, noise_weights=weights, settings=settings)
+
+    def save(self, path: str | Path) -> Path:
+        """Write to a file: .json (lossless), .npz, .csv or .parquet."""
+        return documents.save(self, path)
+
+    @staticmethod
+    def load(path: str | Path) -> Contributions:
+        """Read what `save` wrote."""
+        return documents.load(Contributions, path)
+
+
+def freeze(result: object) -> None:
+    """Make the arrays of a result read-only, and its `settings` its own: a change would belie the identity."""
+    own = vars(result)
+    for name, value in own.items():
+        if isinstance(value, np.ndarray) and value.flags.writeable:
+            own[name] = value.view()
+            own[name].flags.writeable = False
+    own["settings"] = dict(own["settings"])
+
+
+def summed(settings: Mapping[str, Any], sums: Array) -> dict[str, str]:
+    """What to note about units that were added up: with deletion a coarser level is another game, not a sum."""
+    if settings.get("reference") != "empty" or sums.shape[0] == sums.shape[1]:
+        return {}
+    return {"sums": settings.get("sums") or f"summed from {_plural(settings.get('level', 'token'))}"}
+
+
+def _plural(level: Any) -> str:
+    return f"{level}s" if isinstance(level, str) else "spans"
+
+
+def regroup(text: str, units: tuple[Unit, ...], old: Level, new: Level) -> tuple[tuple[Unit, ...], Array]:
+    """Coarser units and the matrix (new units, old units) that adds up what belongs to them."""
+    if plain_level(old) == plain_level(new):
+        return units, np.eye(len(units))
+    if new == "token":
+        raise InputError("this is coarser than tokens already; ask for level='token' in the first place.")
+    coarse, index = group(text, units, new, finest=old == "token")
+    sums = np.zeros((len(coarse), len(units)))
+    sums[list(index), np.arange(len(units))] = 1.0
+    return coarse, sums

@@ -1,0 +1,1 @@
+"""Forward-mode differentiation with many tangents at once."""

@@ -1,0 +1,140 @@
+"""`pairlens study adjustment`: what the papers' adjustment costs, base by base."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pairlens import __version__
+from pairlens.cli import adjust
+from pairlens.cli.session import session, tell
+from pairlens.errors import InputError
+
+if TYPE_CHECKING:
+    from pairlens.study.adjustment.table import Table
+
+
+@session()
+def adjustment(
+    data: adjust.Data,
+    dev: Annotated[str, typer.Option(help="Pairs that choose the best epoch.")],
+    test: Annotated[str, typer.Option(help="Pairs that the table is about.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The results go to the folder OUT/adjustment.")],
+    bases: Annotated[
+        str | None,
+        typer.Option(help="Models to begin with, by commas. By default the papers' five.", show_default=False),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings of each kind.")] = 3,
+    jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time.")] = 1,
+    keep_models: Annotated[
+        bool, typer.Option("--keep-models", help="Leave the trained models in OUT/adjustment/models.")
+    ] = False,
+    epochs: adjust.Epochs = 5,
+    batch_size: adjust.BatchSize = 16,
+    lr: adjust.Rate = 2e-5,
+    weight_decay: adjust.Decay = 0.1,
+    warmup: adjust.Warmup = 0.1,
+    device: adjust.Device = None,
+    precision: adjust.Precision = "float32",
+    max_score: adjust.MaxScore = None,
+    column_a: adjust.ColumnA = None,
+    column_b: adjust.ColumnB = None,
+    column_score: adjust.ColumnScore = None,
+    restart: adjust.Restart = False,
+) -> None:
+    """The papers' Table 1: train each base adjusted and not, with either objective, and compare on the test split.
+
+    A run that was cut off goes on where it stopped, and may be given further bases or seeds.
+    """
+    columns = adjust.both_columns(column_a, column_b)
+    adjust.quieten()
+    from pairlens.adjusted.data import check_evaluation, read_pairs
+    from pairlens.adjusted.recipe import Recipe
+    from pairlens.study import files
+    from pairlens.study.adjustment.table import PAPERS_BASES
+    from pairlens.study.adjustment.trainings import line_up
+
+    read: dict[str, Any] = {"columns": columns, "score": column_score, "max_score": max_score}
+    Recipe(epochs=epochs, batch_size=batch_size, lr=lr, weight_decay=weight_decay, warmup=warmup, precision=precision)
+    splits = {"train": read_pairs(data, **read)}
+    for name, given, split in (("dev", dev, "validation"), ("test", test, "test")):
+        splits[name] = check_evaluation(read_pairs(given, split=split, **read))
+    recipe = {
+        "epochs": epochs,
+        "batch-size": batch_size,
+        "lr": lr,
+        "weight-decay": weight_decay,
+        "warmup": warmup,
+        "precision": precision,
+    }
+    given = {"data": data, "dev": dev, "test": test, "device": device, "max-score": max_score}
+    given |= {"column-a": column_a, "column-b": column_b, "column-score": column_score}
+    options = [f"--{name}={value}" for name, value in (recipe | given).items() if value is not None]
+    asked = {"pairlens": __version__, **recipe, "data": {name: own.describe() for name, own in splits.items()}}
+    names = list(PAPERS_BASES) if bases is None else [name.strip() for name in bases.split(",") if name.strip()]
+    if not names:
+        raise InputError("--bases names no model: give hub ids or folders, with commas between them.")
+    folder = files.open_folder(out, "adjustment")
+    table = _work(folder, line_up(names, seeds), options, asked, jobs=jobs, keep_models=keep_models, restart=restart)
+    _show(table)
+    saved = table.save(folder)
+    for path in saved:
+        tell(f"saved {path}")
+    if not any(path.suffix == ".png" for path in saved):
+        tell(
+            "no picture, as matplotlib is not installed: pip install 'pairlens[study]', and give the same command again"
+        )
+
+
+def _work(
+    folder: Path,
+    trainings: list[Any],
+    options: list[str],
+    asked: dict[str, Any],
+    *,
+    jobs: int,
+    keep_models: bool,
+    restart: bool,
+) -> Table:
+    """Train what is left to train."""
+    from pairlens.io.journal import Journal
+    from pairlens.study.adjustment.table import Table
+    from pairlens.study.adjustment.trainings import train_all
+
+    with Journal(folder / "journal.jsonl", asked, restart=restart) as journal:
+        done = sum(1 for _ in journal.records())
+        if done:
+            tell(f"going on after {done} trainings")
+        models = folder / "models"
+        try:
+            records = train_all(trainings, models, options, journal, jobs=jobs, keep_models=keep_models, report=tell)
+        except KeyboardInterrupt as error:
+            tell("interrupted. Give the same command again to go on.")
+            raise typer.Exit(130) from error
+        if models.is_dir() and not any(models.iterdir()):
+            models.rmdir()
+    return Table(records, asked)
+
+
+def _show(table: Table) -> None:
+    """The table in the terminal."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
+    header, _, *lines = [line for line in table.markdown().splitlines() if line.startswith("|")]
+    for number, name in enumerate(_cells(header)):
+        grid.add_column(name, justify="left" if number < 3 else "right")
+    for line in lines:
+        grid.add_row(*_cells(line))
+    console = Console(highlight=False)
+    console.print(grid)
+    for line in table.markdown().splitlines()[-len(table.costs) - 1 :]:
+        console.print(line.removeprefix("- "), markup=False)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]

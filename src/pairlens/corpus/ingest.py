@@ -1,0 +1,190 @@
+"""An input into an index, exactly once, whatever happens on the way.
+
+The input is cut into blocks of rows. A block is taken apart by itself, here or on another machine, and becomes a part:
+a file that appears in one piece. Parts are committed to the table in the order of the input, several at a time, and
+each commit is noted in a journal. Whoever is killed at any moment and starts again finds the parts that are done, looks
+up which rows of the last commit are in the table, and goes on:
+
+    rejects are written → rows are committed → the journal says so → the parts are deleted
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairlens.corpus.index import CHUNK, Index
+from pairlens.corpus.inputs import Input
+from pairlens.corpus.layout import Layout
+from pairlens.corpus.parts import Done, Parts, Stage, read_blocks
+from pairlens.corpus.writer import COUNTS, Report, Writer
+from pairlens.errors import StoreError, whole
+from pairlens.io.documents import require_pyarrow
+from pairlens.io.journal import Journal
+
+if TYPE_CHECKING:
+    from pairlens.corpus.cluster import Cluster
+
+COMMITTED = 4096
+"""Rows of the input that are committed together: enough for few, large files."""
+RUNS = "runs"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One input on its way into one index.
+
+    Attributes:
+        index: the index.
+        data: the input.
+        layout: its columns.
+        truncate: index the beginning of texts that are longer than the model takes, instead of rejecting them.
+        update: replace texts that have the same name, instead of rejecting the row.
+        chunk: rows that are taken apart together.
+    """
+
+    index: Index
+    data: Input
+    layout: Layout
+    truncate: bool = False
+    update: bool = False
+    chunk: int = CHUNK
+
+    @cached_property
+    def source(self) -> str:
+        """The name of the run: that of its input, and a hash of everything that its result depends on."""
+        asked = {**asdict(self.layout), "input": self.data.fingerprint(), "chunk": whole("chunk", self.chunk, 1)}
+        asked |= {"truncate": self.truncate, "update": self.update}
+        digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
+        return f"{self.data.name.replace('/', '-')}-{digest}"
+
+    @property
+    def folder(self) -> Path:
+        """Where its journal, its rejects and its parts are."""
+        return self.index.path / RUNS / self.source
+
+    @property
+    def rejects(self) -> Path:
+        """The file of rejected rows."""
+        return self.folder / "rejects.jsonl"
+
+    def __call__(
+        self, *, cluster: Cluster | None = None, restart: bool = False, progress: Callable[[int], None] | None = None
+    ) -> Report:
+        """Index what is not yet indexed.
+
+        Args:
+            cluster: where to compute; by default in this process.
+            restart: forget what an earlier run of the same input has done; texts that are in the index stay there.
+            progress: called with a number of rows when so many more are done.
+
+        Returns:
+            What came of the whole input, earlier runs included.
+        """
+        parts = Parts(self.folder / "parts")
+        parts.folder.mkdir(parents=True, exist_ok=True)
+        with Journal(self.folder / "journal.jsonl", {"source": self.source}, restart=restart) as journal:
+            journal.keep(1, 2**63)
+            parts.sweep()
+            if restart:
+                parts.clear()
+            commits = _Commits(self, journal, parts)
+            if progress:
+                progress(commits.rows)
+            if not commits.finished:
+                with closing(self._map(commits.block, cluster)) as found:
+                    for done in found:
+                        commits.take(done)
+                        if progress:
+                            progress(done.rows)
+                commits.finish()
+        return commits.report
+
+    def _map(self, start: int, cluster: Cluster | None) -> Generator[Done]:
+        """Every block from a number on as a part, in any order."""
+        arguments = (self.folder / "parts").resolve(), self.source
+        options: dict[str, Any] = {"truncate": self.truncate, "update": self.update}
+        read = partial(read_blocks, self.data, self.layout, self.chunk, start)
+        if cluster is None:
+            yield from map(Stage(self.index, *arguments, **options), read())
+        else:
+            yield from cluster.map(
+                read, partial(Stage.load, cluster.model, self.index.path.resolve(), *arguments, **options)
+            )
+
+
+class _Commits:
+    """Parts into the table, in the order of the input."""
+
+    def __init__(self, run: Run, journal: Journal, parts: Parts) -> None:
+        self._run = run
+        self._journal = journal
+        self._parts = parts
+        self._writer = Writer(run.index._store, run.source, update=run.update)
+        last: dict[str, Any] = dict.fromkeys(("block", "rows", "written", *COUNTS), 0)
+        for record in journal.records():
+            last = record
+        self.block: int = last["block"]
+        self.rows: int = last["rows"]
+        self.finished: bool = last.get("finished", False)
+        self.report = Report(**{name: last[name] for name in COUNTS})
+        self._written: int = last["written"]
+        self._waiting: dict[int, int] = {}
+        parts.clear(self.block)
+        # What was rejected behind the last commit will be rejected again.
+        with run.rejects.open("ab") as file:
+            file.truncate(self._written)
+
+    def take(self, done: Done) -> None:
+        """A part is there: commit, if enough of them are there without a gap."""
+        self._waiting[done.number] = done.rows
+        ready, number = 0, self.block
+        while number in self._waiting and ready < COMMITTED:
+            ready, number = ready + self._waiting[number], number + 1
+        if ready >= COMMITTED:
+            self._commit(number)
+
+    def finish(self) -> None:
+        """Commit what is left, and say that this was all."""
+        while self._waiting:
+            self._commit(min(max(self._waiting) + 1, self.block + COMMITTED // self._run.chunk + 1))
+        self._run.index.optimize()
+        self._note(finished=True)
+
+    def _commit(self, until: int) -> None:
+        """Commit the parts before a number."""
+        pa, _ = require_pyarrow()
+        found = [self._parts.read(number) for number in range(self.block, until)]
+        tables, known, rejects, _ = zip(*found, strict=True)
+        report = self._writer.write(pa.concat_tables(tables), [*chain(*known)], [*chain(*rejects)], before=self._reject)
+        self.report += replace(report, rejects=())
+        self.rows += sum(self._waiting.pop(number) for number in range(self.block, until))
+        self.block = until
+        self._note()
+        self._parts.clear(until)
+
+    def _reject(self, report: Report) -> None:
+        """Write down what is rejected, before anything is committed."""
+        try:
+            with self._run.rejects.open("r+b") as file:
+                file.seek(self._written)
+                for reject in report.rejects:
+                    file.write(json.dumps(asdict(reject), ensure_ascii=False).encode() + b"\n")
+                file.truncate()
+                file.flush()
+                os.fsync(file.fileno())
+                self._written = file.tell()
+        except OSError as error:
+            raise StoreError(f"{self._run.rejects} cannot be written: {error.strerror}.") from error
+
+    def _note(self, **more: Any) -> None:
+        counts = {name: getattr(self.report, name) for name in COUNTS}
+        self._journal.append([{"block": self.block, "rows": self.rows, "written": self._written, **counts, **more}])

@@ -1,0 +1,1 @@
+"""Files: results, tables, journals."""

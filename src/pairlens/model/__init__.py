@@ -1,0 +1,1 @@
+"""A SentenceTransformer, opened up: loading, tokens, layers, references, deletion."""

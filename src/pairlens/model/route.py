@@ -1,0 +1,65 @@
+"""The modules that a text passes through, in one role or another."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from torch import nn
+
+from pairlens.errors import ModelError
+from pairlens.model.gates import Positions
+from pairlens.model.layers import Tap, widths
+from pairlens.model.tokenize import Reader
+
+
+class Route:
+    """The modules that one role's texts pass through: an input module, pooling and whatever follows."""
+
+    def __init__(self, modules: Sequence[nn.Module], role: str | None, reader: Reader) -> None:
+        self.modules = list(modules)
+        self.role = role
+        self.reader = reader
+        self.static = hasattr(self.modules[0], "embedding") and isinstance(
+            getattr(self.modules[0], "embedding", None), nn.EmbeddingBag
+        )
+        ending = 0
+        while ending < len(self.modules) - 1 and type(self.modules[-1 - ending]).__name__ == "Normalize":
+            ending += 1
+        self.ending = ending
+        self.tap: Tap | None = None
+        self.layers = 0
+        self.positions: Positions | None = None
+        self.duals: bool | None = None
+        self.pools_layers = any(hasattr(module, "layer_weights") for module in self.modules)
+        self.widths = widths(self.modules[0])
+        # Somebody's own code in the model, which may do another thing every time.
+        every = [own for module in self.modules for own in module.modules()]
+        self.hooked = any(own._forward_hooks or own._forward_pre_hooks for own in every)
+
+    def run(self, features: dict[str, Any], start: int, stop: int) -> dict[str, Any]:
+        """Pass features through modules `start` to `stop`, as SentenceTransformer.forward does."""
+        for module in self.modules[start:stop]:
+            accepted = getattr(module, "forward_kwargs", ())
+            extra = {"task": self.role} if "task" in accepted and self.role is not None else {}
+            features = module(features, **extra)
+        return features
+
+
+def routed(module: nn.Module, role: str | None) -> Sequence[nn.Module]:
+    """A Router's modules for a role."""
+    routes: Any = module.sub_modules
+    name = role if role in routes else getattr(module, "default_route", None)
+    resolve = getattr(module, "_resolve_route", None)
+    if resolve is not None and "modality" in inspect.signature(resolve).parameters:
+        try:
+            name = resolve(task=role, modality="text")
+        except ValueError:
+            name = None
+    if name is None or name not in routes:
+        raise ModelError(
+            f"the model's router has no route for {'no role' if role is None else f'the role {role!r}'}; it has "
+            f"{', '.join(routes)}. Say which text is which: roles=('query', 'document')."
+        )
+    return list(routes[name])

@@ -1,0 +1,1 @@
+"""Integrals along paths: rules, plans of nodes, and integration with measured gaps."""

@@ -1,0 +1,1 @@
+"""Annotations of texts: CoNLL-U, parsers, WordNet."""

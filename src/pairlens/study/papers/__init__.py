@@ -1,0 +1,1 @@
+"""The twelve studies of both papers, one file each."""

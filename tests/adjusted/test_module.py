@@ -1,0 +1,380 @@
+"""The adjusting module: the papers' definition by hand, every batch, precision and copy, and what Lens makes of it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from sentence_transformers import SentenceTransformer
+from torch import Tensor
+
+import zoo
+from imports import OPTIONAL, WITHOUT
+from pairlens import Lens, ModelError
+from pairlens.adjusted.module import Adjusted
+from pairlens.adjusted.wrapping import wrap
+from pairlens.cli.models import describe
+from pairlens.model.adjusted_layout import ADJUSTED, CONFIG
+from pairlens.model.loading import load
+
+A, B = "The coffee here is not good.", "This coffee is bad."
+PROMPTS = {"query": "is the tea "}
+# sentence-transformers itself asks for this from 6.0 on, and knows it before.
+LOAD = "SentenceTransformer({folder!r}, device='cpu', trust_remote_code=True)"
+ENCODE = (
+    WITHOUT
+    + """
+import numpy as np
+from sentence_transformers import SentenceTransformer
+from pairlens import Lens
+texts = {texts!r}
+np.save({out!r}, {load}.encode(texts))
+lens = Lens({folder!r}, device="cpu")
+assert lens.adjusted
+np.save({explained!r}, lens.explain(*texts[:2]).matrix)
+"""
+)
+
+
+def pieces(plain: Any, text: str) -> Tensor:
+    """A text's token ids, (1, tokens), by the tokenizer alone."""
+    return plain[0].tokenizer([text], return_tensors="pt")["input_ids"]
+
+
+def reference_of(plain: Any, ids: Tensor, before: int = 1, after: int = 1) -> Tensor:
+    """The same ids with padding in place of the text's own."""
+    reference = ids.clone()
+    reference[:, before : ids.shape[1] - after] = plain[0].tokenizer.pad_token_id
+    return reference
+
+
+def run(plain: Any, ids: Tensor, **more: Any) -> Tensor:
+    """What the plain model's own modules make of token ids with a mask of ones, (dim,)."""
+    features: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids), **more}
+    if "token_type_ids" in plain[0].tokenizer.model_input_names:
+        features["token_type_ids"] = torch.zeros_like(ids)
+    with torch.no_grad():
+        return plain(features)["sentence_embedding"][0]
+
+
+def shifted(plain: Any, text: str, before: int = 1, after: int = 1) -> Tensor:
+    """e'(x) - e'(r), one text at a time."""
+    ids = pieces(plain, text)
+    return run(plain, ids) - run(plain, reference_of(plain, ids, before, after))
+
+
+def encode(model: Any, texts: Any, **options: Any) -> Tensor:
+    return model.encode(texts, convert_to_tensor=True, **options)
+
+
+def tiny(family: str = "bert", *, double: bool = True, **options: Any) -> tuple[Any, Any]:
+    """A plain model and its adjusted self, on weights of their own."""
+    plain: Any = zoo.encoder(family, **options)
+    plain = plain.double() if double else plain
+    return plain, wrap(copy.deepcopy(plain)).eval()
+
+
+# The definition.
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet"])
+def test_shifting_before_pooling_is_shifting_after_it(family):
+    plain, model = tiny(family, normalize=False)
+    tokenizer = plain[0].tokenizer
+    found = encode(model, list(zoo.TEXTS))
+    for text, own in zip(zoo.TEXTS, found, strict=True):
+        ids = pieces(plain, text)
+        special = tokenizer.get_special_tokens_mask(ids[0].tolist(), already_has_special_tokens=True)
+        assert (special[0], special[-1]) == (1, 1)
+        with torch.no_grad():
+            states = [
+                plain[0].auto_model(input_ids=given, attention_mask=torch.ones_like(given)).last_hidden_state[0]
+                for given in (ids, reference_of(plain, ids))
+            ]
+        # As the first paper has it: the reference is taken from the states, then the mean is.
+        assert torch.allclose((states[0] - states[1]).mean(0), own, atol=1e-12)
+        assert torch.allclose(shifted(plain, text), own, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("family", "options", "ends"),
+    [
+        ("bert", {"pooling": "cls"}, (1, 1)),
+        ("bert", {"pooling": "max"}, (1, 1)),
+        ("bert", {"pooling": "weightedmean"}, (1, 1)),
+        ("roberta", {"dense": 12, "layer_norm": True}, (1, 1)),
+        ("t5", {}, (0, 1)),
+        ("qwen3", {}, (0, 1)),  # padded on the left, and pooled from the last token
+        ("gemma3", {}, (1, 1)),
+        ("modernbert", {}, (1, 1)),
+    ],
+)
+def test_whatever_the_modules_are(family, options, ends):
+    plain, model = tiny(family, normalize=False, **options)
+    found = encode(model, list(zoo.TEXTS))
+    expected = torch.stack([shifted(plain, text, *ends) for text in zoo.TEXTS])
+    # Rotary positions are of float32, whatever the weights are.
+    assert torch.allclose(found, expected, atol=1e-5 if family in ("qwen3", "gemma3") else 1e-10)
+    assert model[0].get_embedding_dimension() == found.shape[1]
+
+
+def test_a_final_normalize_comes_after_the_shift():
+    plain, model = tiny(normalize=True)
+    bare = SentenceTransformer(modules=list(plain)[:-1], device="cpu")
+    assert [type(module).__name__ for module in model] == ["Adjusted", "Normalize"]
+    assert torch.allclose(encode(model, A), F.normalize(shifted(bare, A), dim=-1), atol=1e-12)
+    assert float(encode(model, "[PAD] [PAD]").abs().max()) == 0.0  # its own reference
+
+
+# Prompts and truncation.
+
+
+@pytest.mark.parametrize("include_prompt", [True, False])
+def test_the_reference_keeps_the_prompt(include_prompt):
+    plain, model = tiny(normalize=False, prompts=PROMPTS, include_prompt=include_prompt)
+    ids = pieces(plain, PROMPTS["query"] + A)
+    lead = pieces(plain, PROMPTS["query"]).shape[1] - 1  # without the token at its end
+    more = {} if include_prompt else {"prompt_length": lead}
+    expected = run(plain, ids, **more) - run(plain, reference_of(plain, ids, before=lead), **more)
+    assert torch.allclose(encode(model, A, prompt_name="query"), expected, atol=1e-12)
+    both = encode(model, [A, B, A], prompt_name="query")
+    assert torch.allclose(both[0], expected, atol=1e-12)
+    assert not torch.allclose(encode(model, A), expected, atol=1e-3)
+
+
+def test_a_default_prompt_is_explained_as_it_is_encoded():
+    _, model = tiny(prompts=PROMPTS, default_prompt_name="query")
+    e = Lens(model, dtype="float64").explain(A, B, layer=1, tol=1e-6)
+    score = float(encode(model, A) @ encode(model, B))
+    assert e.score == pytest.approx(score, abs=1e-10)
+    assert e.matrix.sum() == pytest.approx(score, abs=1e-5)
+
+
+def test_truncation():
+    _, model = tiny(normalize=False)
+    assert torch.equal(encode(model, [A, B], truncate_dim=8), encode(model, [A, B])[:, :8])
+    model.truncate_dim = 8
+    e = Lens(model, dtype="float64").explain(A, B, layer=2, tol=1e-6)
+    one, other = encode(model, [A, B])
+    assert e.score == pytest.approx(float(F.cosine_similarity(one, other, dim=0)), abs=1e-10)
+    assert e.matrix.sum() == pytest.approx(e.score, abs=1e-5)
+
+
+# Batches, precision, copies.
+
+
+def test_batches_and_what_came_before_change_nothing():
+    _, model = tiny(double=False)
+    alone = torch.stack([encode(model, text) for text in zoo.TEXTS])
+    assert torch.allclose(encode(model, list(zoo.TEXTS)), alone, atol=1e-6)
+    fresh = copy.deepcopy(model)
+    encode(fresh, ["one two three four five", B])
+    assert torch.equal(encode(fresh, list(zoo.TEXTS)), encode(model, list(zoo.TEXTS)))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision(dtype):
+    _, model = tiny(double=False)
+    exact = encode(model, list(zoo.TEXTS))
+    encode(model.to(dtype), A)
+    found = encode(model, list(zoo.TEXTS))
+    assert found.dtype == dtype
+    assert float((found.float() - exact).abs().max()) < (0.1 if dtype == torch.bfloat16 else 0.02)
+    assert float((found.float() - exact).abs().max()) > 0
+
+
+def test_a_reference_is_computed_once_for_each_length():
+    _, model = tiny()
+    rows: list[int] = []
+    model[0].body[0].register_forward_hook(lambda module, inputs, output: rows.append(len(output["input_ids"])))
+    same = ["The tea is hot.", "The tea is cold."]
+    assert len({pieces(model, text).shape for text in same}) == 1
+    encode(model, same)
+    assert sorted(rows) == [2, 6]  # eight tokens each; references of three to eight go together
+    encode(model, [*same, "tea", "The tea."])
+    assert sorted(rows) == [2, 4, 6]
+    encode(model, "tea " * 100)
+    assert sorted(rows) == [1, 2, 4, 6, 8]  # as many tokens as the model takes: 64, and with them 57 to 63
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_begin_with_nothing_remembered(duplicate):
+    _, model = tiny()
+    found = encode(model, [A, B])
+    assert len(model[0]._memory) > 0
+    other = duplicate(model)
+    assert len(other[0]._memory) == 0
+    assert torch.equal(encode(other, [A, B]), found)
+
+
+def step(model: Any) -> None:
+    for parameter in model.parameters():
+        parameter.grad = parameter.detach().clone()
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
+
+
+def load_others(model: Any) -> None:
+    model.load_state_dict(wrap(zoo.encoder(seed=5)).state_dict())
+
+
+def scale_through_data(model: Any) -> None:
+    for parameter in model.parameters():
+        parameter.data.mul_(1.1)
+
+
+def replace_a_weight(model: Any) -> None:
+    norm = model[0].body[0].auto_model.embeddings.LayerNorm
+    norm.weight = torch.nn.Parameter(norm.weight.detach() + 0.5)
+
+
+@pytest.mark.parametrize("change", [step, load_others, scale_through_data, replace_a_weight])
+def test_what_is_remembered_is_never_stale(change):
+    _, model = tiny(double=False)
+    before = encode(model, [A, B])
+    change(model)
+    found = encode(model, [A, B])
+    assert not torch.allclose(found, before, atol=1e-4)
+    assert torch.equal(found, encode(copy.deepcopy(model), [A, B]))
+
+
+def test_gradients_go_through_the_reference_too():
+    plain, model = tiny(normalize=False)
+
+    def gradients(owner: Any, loss: Tensor) -> list[Tensor]:
+        weights = [own for name, own in owner.named_parameters() if "pooler" not in name]
+        found: Any = torch.autograd.grad(loss, weights, allow_unused=True)
+        return [own for own in found if own is not None]
+
+    features = model.preprocess([A, B, A]) if hasattr(model, "preprocess") else model.tokenize([A, B, A])
+    weight = torch.arange(3.0, dtype=torch.float64)[:, None]
+    found = gradients(model, (model(features)["sentence_embedding"] * weight).sum())
+    loss = torch.zeros(())
+    for text, own in zip([A, B, A], weight, strict=True):
+        ids = pieces(plain, text)
+        features = {"attention_mask": torch.ones_like(ids), "token_type_ids": torch.zeros_like(ids)}
+        x, r = (
+            plain({"input_ids": given, **features})["sentence_embedding"] for given in (ids, reference_of(plain, ids))
+        )
+        loss = loss + (own * (x - r)).sum()
+    expected = gradients(plain, loss)
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert torch.allclose(one, other, atol=1e-10)
+
+
+# Files.
+
+
+def test_a_fresh_process_gives_the_same_bits(tmp_path: Path):
+    _, model = tiny("mpnet", double=False, prompts=PROMPTS)
+    folder, texts = str(tmp_path / "model"), [A, B, *zoo.TEXTS]
+    model.save(folder)
+    names = {"out": str(tmp_path / "own.npy"), "explained": str(tmp_path / "matrix.npy")}
+    given = {"texts": texts, "folder": folder, "load": LOAD.format(folder=folder), **names}
+    code = ENCODE.format(optional=[*OPTIONAL, "accelerate"], **given)
+    # The order of a sum depends on the number of threads, and tests have one.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert np.array_equal(np.load(names["out"]), model.encode(texts))
+    assert np.array_equal(np.load(names["explained"]), Lens(model).explain(A, B).matrix)
+    loaded, _, adjusted = load(folder, "cpu")
+    assert adjusted
+    assert loaded.prompts["query"] == PROMPTS["query"]
+    assert np.array_equal(loaded.encode(texts), model.encode(texts))
+
+
+def test_the_list_of_models_says_what_is_inside(tmp_path: Path):
+    _, model = tiny(double=False, pooling="cls", similarity="dot")
+    model.save(str(tmp_path))
+    found = describe("me/mine", tmp_path)
+    assert vars(found) == {
+        "name": "me/mine (adjusted)",
+        "layers": "3",
+        "width": "32",
+        "pooling": "cls",
+        "similarity": "dot",
+    }
+    (tmp_path / CONFIG).unlink()
+    assert describe("me/mine", tmp_path).layers == "?"
+
+
+def test_nothing_else_is_loaded_by_name(tmp_path: Path):
+    _, model = tiny(double=False)
+    model.save(str(tmp_path))
+    (tmp_path / CONFIG).write_text(json.dumps({"body": ["os.path.Evil"]}))
+    with pytest.raises(ModelError, match="not part of sentence-transformers"):
+        Lens(str(tmp_path))
+    (tmp_path / CONFIG).write_text("{}")
+    with pytest.raises(ModelError, match="does not name the modules"):
+        Lens(str(tmp_path))
+
+
+def test_what_cannot_be_adjusted():
+    plain, model = tiny()
+    with pytest.raises(ModelError, match="adjusted already"):
+        wrap(model)
+    with pytest.raises(ModelError, match="Normalize belongs after"):
+        Adjusted(list(plain))
+    with pytest.raises(ModelError, match="needs the modules"):
+        Adjusted([])
+    with pytest.raises(ModelError, match="begins with Pooling"):
+        Adjusted(list(plain)[1:2])
+
+    class Own(torch.nn.Module):
+        pass
+
+    with pytest.raises(ModelError, match="not part of sentence-transformers"):
+        Adjusted([plain[0], Own()])
+    with pytest.raises(ModelError, match="its reference's embedding is not zero"):
+        Lens(SentenceTransformer(modules=[model[0], zoo.modules.Dense(32, 4)], device="cpu"))
+    assert f"{type(model[0]).__module__}.{type(model[0]).__name__}" == ADJUSTED
+
+
+# Explanations.
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet"])
+@pytest.mark.parametrize(("normalize", "similarity"), [(True, "cosine"), (False, "dot"), (False, "cosine")])
+def test_the_matrix_sums_to_the_models_own_score(family, normalize, similarity):
+    _, model = tiny(family, normalize=normalize, similarity=similarity)
+    one, other = encode(model, [A, B])
+    score = float(one @ other if similarity == "dot" else F.cosine_similarity(one, other, dim=0))
+    lens = Lens(model, dtype="float64")
+    assert lens.adjusted
+    for layer in (0, 2, 3):
+        e = lens.explain(A, B, layer=layer, tol=1e-6)
+        size = max(1.0, float(one.norm() * other.norm())) if similarity == "dot" else 1.0
+        assert (e.base, abs(e.effects_a).max(), abs(e.effects_b).max()) == (0.0, 0.0, 0.0)
+        assert e.score == pytest.approx(score, abs=1e-9 * size)
+        assert e.matrix.sum() == pytest.approx(score, abs=3e-6 * size)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_all_treatments_of_the_reference_are_one(normalize):
+    lens = Lens(tiny("roberta", normalize=normalize)[1], dtype="float64")
+    expected = lens.explain(A, B, layer=1, tol=1e-6)
+    for treatment in ("shift", "project", "keep", "ignore"):
+        e = lens.explain(A, B, layer=1, tol=1e-6, reference_terms=treatment)
+        assert e.base == 0.0
+        assert e.score == pytest.approx(expected.score, abs=1e-12)
+        assert np.allclose(e.matrix, expected.matrix, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["shapley", "fade", "output"])
+def test_other_methods_sum_to_the_score_as_well(method):
+    lens = Lens(tiny("bert")[1], dtype="float64")
+    e = lens.explain(A, B, method=method, level="word")
+    total = e.base + e.effects_a.sum() + e.effects_b.sum() + e.matrix.sum()
+    assert total == pytest.approx(e.score, abs=3e-3)
+    assert e.base == pytest.approx(0.0, abs=1e-9)

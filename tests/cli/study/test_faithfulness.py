@@ -1,0 +1,94 @@
+"""`pairlens study faithfulness`, from end to end."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+from typer.testing import CliRunner
+
+from judging import PAIRS
+from pairlens.cli import app
+from pairlens.study.faithfulness import Settings, court, judge, line_up
+
+
+@pytest.fixture
+def invoke(model, tmp_path):
+    data = tmp_path / "pairs.csv"
+    with data.open("w", newline="") as file:
+        csv.writer(file).writerows([*((a, b, "3.5") for a, b in PAIRS), ("", "x", "1")])
+
+    def run(*arguments, data=data):
+        given = ["study", "faithfulness", "--data", data, "--out", tmp_path / "out", "-m", model, *arguments]
+        return CliRunner().invoke(app, [str(argument) for argument in given], catch_exceptions=False)
+
+    return run
+
+
+def test_the_command_from_end_to_end_and_again(invoke, tmp_path, monkeypatch):
+    options = ["--methods", "output, shapley,random", "--passes", "16", "--checks", "1", "--limit", "3"]
+    done = invoke(*options)
+    assert done.exit_code == 0, done.output
+    folder = tmp_path / "out" / "faithfulness"
+    wanted = {"journal.jsonl", "pairs.parquet", "pareto.png", "pareto.svg", "summary.json", "table.csv"}
+    assert {path.name for path in folder.iterdir()} == wanted
+    assert "shapley/16" in done.output
+    assert f"saved {folder / 'summary.json'}" in done.output.replace("\n", "")
+    first = (folder / "summary.json").read_text()
+
+    monkeypatch.setattr(court.Court, "hear", None)  # nothing is left to do
+    again = invoke(*options)
+    assert "going on after 3 of 3 pairs" in again.output
+    assert (folder / "summary.json").read_text() == first
+
+    other = invoke(*options, "--seed", "1")
+    assert other.exit_code == 2
+    assert "holds the beginning of another run: seed was 0 and is 1" in other.output.replace("\n", " ")
+
+
+def test_a_larger_limit_has_the_same_pairs_first(tmp_path):
+    from pairlens.cli.study.papers import draw
+    from pairlens.io.tables import Source
+
+    path = tmp_path / "many.csv"
+    path.write_text("".join(f"text {i},other {i}\n" for i in range(50)))
+    few, many = (draw(Source(path), limit, 0) for limit in (5, 20))
+    assert many[:5] == few
+    assert len(set(many)) == 20
+    assert draw(Source(path), 5, 1) != few
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--methods", "shapely"], "Did you mean 'shapley'"),
+        (["--layers", "0,top"], "--layers takes whole numbers"),
+        (["--layers", "7"], "layer 7 does not exist"),
+        (["--reference-terms", "drop"], "unknown reference_terms 'drop'"),
+        (["--measure", "cosinus"], "Did you mean 'cosine'"),
+        (["--column-a", "x"], "--column-a and --column-b go together"),
+    ],
+)
+def test_what_the_command_refuses(invoke, options, message):
+    done = invoke(*options)
+    assert done.exit_code == 2
+    assert message in done.output.replace("\n", " ")
+
+
+def test_data_that_cannot_be_used(invoke, tmp_path):
+    assert "there is no file" in invoke(data=tmp_path / "none.csv").output
+    (tmp_path / "empty.csv").write_text(" ,x\n")
+    done = invoke(data=tmp_path / "empty.csv")
+    assert done.exit_code == 2
+    assert "holds no pairs that can be used" in done.output.replace("\n", " ")
+
+
+def test_the_real_model(minilm):
+    pairs = [("A man plays the guitar.", "A person plays music."), ("It is not cold today.", "The weather is warm.")]
+    chosen = line_up(minilm, methods=["shapley", "output", "rollout", "random"], passes=[128])
+    found = judge(minilm, pairs, chosen, settings=Settings(checks=0), progress=False)
+    rows = {row["candidate"]: row for row in found.table}
+    assert rows["shapley/128"]["shapley"] > 0.9
+    assert rows["shapley/128"]["shapley"] > rows["output"]["shapley"]
+    assert abs(rows["random"]["shapley"]) < 0.5
+    assert found.summary["yardstick"]["exact"] == 2
