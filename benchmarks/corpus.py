@@ -76,7 +76,7 @@ def ndcg(ranked: list[str], relevant: set[str]) -> float:
 
 def measure_ranking(lens: Lens, index: Index, abstracts: Abstracts, claims: Claims) -> Figures:
     """Against sentence-transformers' own search over its own embeddings."""
-    model: Any = vars(lens._encoder)["_model"]
+    model: Any = vars(lens.encoder)["_model"]
     names = [abstract["id"] for abstract in abstracts]
     corpus = model.encode([abstract["text"] for abstract in abstracts], convert_to_tensor=True, batch_size=16)
     found = util.semantic_search(model.encode(list(claims), convert_to_tensor=True), corpus, top_k=K)

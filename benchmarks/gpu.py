@@ -100,7 +100,7 @@ def single_pair(model: Any) -> list[dict[str, Any]]:
 
 
 def _pair(lens: Lens, other: str, layer: int, precision: str) -> dict[str, Any]:
-    encoder: Any = lens._encoder
+    encoder: Any = lens.encoder
     encoder._graphs.enabled = False
     plain = lens.explain(A, other, layer=layer)
     without, _ = apart(lambda: lens.explain(A, other, layer=layer), encoder, 5, 1)
@@ -231,7 +231,7 @@ def profile_batch(model: Any, data: str, count: int, precision: str = "high") ->
     from torch.profiler import ProfilerActivity, profile
 
     lens = Lens(model, device="cuda", precision=precision)
-    strings = [text.text for text in texts_of(lens._encoder, data, count)]  # pyright: ignore[reportArgumentType]
+    strings = [text.text for text in texts_of(lens.encoder, data, count)]  # pyright: ignore[reportArgumentType]
 
     def run() -> None:
         list(lens.decompose(strings, layer=LAYER, tol=2e-3, progress=False))

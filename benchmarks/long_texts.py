@@ -39,7 +39,7 @@ TOKENS = 512
 def text_of(lens: Lens, sentences: int, start: int) -> str:
     """A text of so many sentences that fills the model's 512 tokens, and is not cut."""
     clauses = itertools.islice(itertools.cycle(CLAUSES), start, None)
-    encoder: Any = lens._encoder
+    encoder: Any = lens.encoder
     read = encoder.read
     parts: list[list[str]] = [[] for _ in range(sentences)]
     for place in itertools.cycle(range(sentences)):

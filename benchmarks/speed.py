@@ -62,7 +62,7 @@ def versus(model: Any, lens: Lens) -> None:
 
 def share(lens: Lens) -> None:
     """(b) Tail passes beside matrix products of the same shapes."""
-    encoder: Any = lens._encoder
+    encoder: Any = lens.encoder
     for layer, nodes in ((5, 6), (0, 6)):
         heads = encoder.heads([encoder.read(A)], layer, "padding", "unit")
         tail, rows = encoder.tail(heads), torch.zeros(nodes, dtype=torch.long)
@@ -177,7 +177,7 @@ def pairs(lens: Lens, data: str | None, count: int) -> None:
         explained = time.perf_counter()
         parts = list(lens.decompose(texts[:n], layer=5, progress=False))
         decomposed = time.perf_counter()
-        work = lens._workshop(None, 5, None, None, 1e-3, "project", "cosine")
+        work = lens._decomposer(None, 5, None, None, 1e-3, "project", "cosine")
         work._done.update((Job.of(part.text, None, "token"), part) for part in parts)
         known = Pairs(work, (None, None), ("token", "token"), reference_terms="project", measure="cosine")
         again = sum(float(e.matrix[0, 0]) for e in known.explain(every, 256, progress=False))
@@ -199,7 +199,7 @@ def alternatives(lens: Lens) -> None:
     from captum.attr import IntegratedGradients
     from scipy.stats import spearmanr
 
-    encoder: Any = lens._encoder
+    encoder: Any = lens.encoder
     ours = seconds(lambda: lens.explain(A, B, layer=0), 2)
     total = 0.0
     for text in (A, B):

@@ -30,7 +30,7 @@ from pairlens import (
 )
 from pairlens.attribution import decomposer
 from pairlens.attribution import stream as reading
-from pairlens.attribution.decomposer import Job, Workshop
+from pairlens.attribution.decomposer import Decomposer, Job
 from pairlens.methods import integrated_jacobian
 from pairlens.text import units
 
@@ -102,13 +102,13 @@ def test_many_pairs_come_in_order_and_each_text_is_decomposed_once(tiny, monkeyp
     texts = [f"{word} {noun} runs" for word in ("a", "the", "one") for noun in ("dog", "cat")]
     pairs = [(x, y) for x in texts for y in texts]
     decomposed: list[str] = []
-    inner = Workshop._decompose
+    inner = Decomposer._decompose
 
     def counting(self, jobs, read):
         decomposed.extend(job.text for job in jobs)
         return inner(self, jobs, read)
 
-    monkeypatch.setattr(Workshop, "_decompose", counting)
+    monkeypatch.setattr(Decomposer, "_decompose", counting)
     found = list(tiny.explain_many(pairs, layer=1, progress=False, window=5))
     assert [(e.text_a, e.text_b) for e in found] == pairs
     assert sorted(decomposed) == sorted(texts)
@@ -118,7 +118,7 @@ def test_many_pairs_come_in_order_and_each_text_is_decomposed_once(tiny, monkeyp
 
 def test_what_is_kept_of_texts_is_counted_with_their_errors(tiny, monkeypatch):
     texts = [f"the {word} dog and one cat ran over a long red road here" for word in ("big", "old", "sad", "new")]
-    work = tiny._workshop(Shapley(passes=40), None, None, None, 1e-3, "project", "cosine")
+    work = tiny._decomposer(Shapley(passes=40), None, None, None, 1e-3, "project", "cosine")
     jobs = [Job.of(text, None, "token") for text in texts]
     for some in (jobs[:2], jobs[2:]):
         work.decompose(some)
@@ -148,7 +148,7 @@ def test_what_was_explained_before_changes_nothing(tiny):
 
 def test_texts_that_a_model_cannot_read_make_no_habit(monkeypatch):
     lens = Lens(zoo.encoder("bert"), dtype="float64")
-    encoder: Any = lens._encoder
+    encoder: Any = lens.encoder
     read = encoder.read
 
     def picky(text, role=None):
@@ -214,9 +214,9 @@ def test_pairs_do_not_wait_for_long(tiny, monkeypatch):
 def test_texts_of_a_window_are_not_forgotten_for_others_of_it(tiny, monkeypatch):
     monkeypatch.setattr(decomposer, "CACHE_BYTES", 1)
     made = []
-    inner = Workshop._decompose
+    inner = Decomposer._decompose
     monkeypatch.setattr(
-        Workshop,
+        Decomposer,
         "_decompose",
         lambda self, jobs, read: made.extend(job.text for job in jobs) or inner(self, jobs, read),
     )
@@ -236,9 +236,9 @@ def test_what_can_be_read_once_is_read_once(tiny):
 
 def test_one_bad_text_does_not_part_all_others(monkeypatch):
     sizes = []
-    inner = Workshop._decompose
+    inner = Decomposer._decompose
     monkeypatch.setattr(
-        Workshop, "_decompose", lambda self, jobs, read: sizes.append(len(jobs)) or inner(self, jobs, read)
+        Decomposer, "_decompose", lambda self, jobs, read: sizes.append(len(jobs)) or inner(self, jobs, read)
     )
     lens = Lens(zoo.encoder("bert"), dtype="float64", strict=True)
     pairs = [(A, f"{i} cats.") for i in range(64)]
@@ -286,14 +286,14 @@ def test_all_pairs_before_a_bad_one_are_explained(wrong, window, monkeypatch):
         yield bad[wrong]
         yield (A, B)
 
-    inner = Workshop._decompose
+    inner = Decomposer._decompose
 
     def failing(self, jobs, read):
         if any(job.text == "A b c." for job in jobs):
             raise NotConverged("no", gap=1.0, tol=1e-3) if wrong == "not converged" else Broken
         return inner(self, jobs, read)
 
-    monkeypatch.setattr(Workshop, "_decompose", failing)
+    monkeypatch.setattr(Decomposer, "_decompose", failing)
     pairs: Any = source()
     stream = lens.explain_many(pairs, layer=3, progress=False, window=window)
     assert [next(stream).text_b for _ in range(11)] == [B if i % 4 else f"{i}" for i in range(11)]

@@ -83,7 +83,7 @@ def test_a_larger_model_has_more_and_smaller_steps():
 def test_whoever_watches_may_stop_it_anywhere_and_nothing_is_left(tiny, options):
     steps = len(watched(tiny, A, B, **options)[1])
     before = tiny.explain(A, B, **options).matrix
-    hooks = [len(module._forward_hooks) for module in tiny._encoder._twin.modules()]
+    hooks = [len(module._forward_hooks) for module in tiny.encoder._twin.modules()]
     for last in sorted({1, 2, steps // 2, steps - 1}):
         count = itertools.count(1)
 
@@ -95,7 +95,7 @@ def test_whoever_watches_may_stop_it_anywhere_and_nothing_is_left(tiny, options)
             tiny.explain(A, B, **options)
         assert next(count) == last + 1, "no step is made after the last"
         assert not progress.watched()
-    assert [len(module._forward_hooks) for module in tiny._encoder._twin.modules()] == hooks
+    assert [len(module._forward_hooks) for module in tiny.encoder._twin.modules()] == hooks
     assert torch.is_grad_enabled()
     assert not torch.is_inference_mode_enabled()
     assert torch.backends.cuda.flash_sdp_enabled()
@@ -201,11 +201,11 @@ def test_two_lenses_on_the_same_weights_take_turns(family, monkeypatch):
 def test_a_fork_shares_the_weights_and_nothing_else(tiny):
     fork = tiny.fork()
     assert (fork.name, fork.layers, fork.strict) == (tiny.name, tiny.layers, tiny.strict)
-    own, other = (dict(lens._encoder._twin.named_parameters()) for lens in (tiny, fork))
+    own, other = (dict(lens.encoder._twin.named_parameters()) for lens in (tiny, fork))
     assert all(own[name].data_ptr() == other[name].data_ptr() for name in own)
     assert fork.explain(A, B, layer=1).score == tiny.explain(A, B, layer=1).score
-    assert fork._encoder._lock is not tiny._encoder._lock
-    assert fork._encoder.route() is not tiny._encoder.route()
+    assert fork.encoder._lock is not tiny.encoder._lock
+    assert fork.encoder.route() is not tiny.encoder.route()
 
 
 # In the terminal.

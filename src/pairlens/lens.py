@@ -10,7 +10,7 @@ import torch
 
 from pairlens.attribution import treatments
 from pairlens.attribution.contributions import Contributions
-from pairlens.attribution.decomposer import Job, Workshop, windows
+from pairlens.attribution.decomposer import Decomposer, Job, windows
 from pairlens.attribution.explanation import Contrast, Explanation, Pair
 from pairlens.attribution.side import MEASURES, TREATMENTS, space_for
 from pairlens.attribution.stream import Pairs, Roles, both_roles
@@ -21,7 +21,7 @@ from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion
 from pairlens.methods.shapley import Shapley
 from pairlens.model.encoder import Encoder
-from pairlens.model.function import BlackBox
+from pairlens.model.function import EmbeddingFunction
 from pairlens.quadrature.rules import Adaptive, Rule, check_rule
 from pairlens.shapes import Array
 from pairlens.text.units import Level, both_levels, zoomed
@@ -45,6 +45,10 @@ class Lens:
             measures what it costs (docs/speed.md).
         strict: raise on texts longer than the model takes, instead of warning.
 
+    Attributes:
+        encoder: the model, opened up: what studies, the corpus and the page compute with.
+        strict: as given.
+
     Example:
         >>> lens = Lens()
         >>> e = lens.explain("The coffee is bad.", "This coffee is bad.", level="word")
@@ -64,7 +68,7 @@ class Lens:
         strict: bool = False,
     ) -> None:
         name = str(dtype).removeprefix("torch.")
-        self._encoder: Encoder | BlackBox = Encoder(
+        self.encoder: Encoder | EmbeddingFunction = Encoder(
             model,
             device=device,
             dtype=DTYPES[choose("dtype", name, DTYPES)],
@@ -95,43 +99,43 @@ class Lens:
             (['an', 'apple'], True)
         """
         lens = cls.__new__(cls)
-        lens._encoder = BlackBox(embed, name=name, empty=empty, measure=choose("measure", measure, MEASURES))
+        lens.encoder = EmbeddingFunction(embed, name=name, empty=empty, measure=choose("measure", measure, MEASURES))
         lens.strict = False
         return lens
 
     def fork(self) -> Lens:
         """Another lens on the same weights, for another thread: one lens explains one thing at a time."""
         other = copy.copy(self)
-        other._encoder = self._encoder.fork()
+        other.encoder = self.encoder.fork()
         return other
 
     @property
     def name(self) -> str:
         """The model's name."""
-        return self._encoder.name
+        return self.encoder.name
 
     @property
     def layers(self) -> int:
         """L: layers go from 0, the embedding layer's output, to L, the last layer's."""
-        return self._encoder.layers()
+        return self.encoder.layers()
 
     @property
     def pooling(self) -> str:
         """How the model makes one vector of its tokens' vectors: "mean", "cls" and so on."""
-        return self._encoder.pooling()
+        return self.encoder.pooling()
 
     @property
     def measure(self) -> str:
         """The model's own similarity measure."""
-        return self._encoder.measure
+        return self.encoder.measure
 
     @property
     def adjusted(self) -> bool:
         """Whether the model subtracts its reference's embedding, as the papers' adjusted models do."""
-        return self._encoder.adjusted
+        return self.encoder.adjusted
 
     def __repr__(self) -> str:
-        if isinstance(self._encoder, BlackBox):
+        if isinstance(self.encoder, EmbeddingFunction):
             return f"Lens.from_function({self.name!r}, measure={self.measure!r})"
         try:
             shape = f"layers={self.layers}, pooling={self.pooling!r}, "
@@ -254,7 +258,7 @@ class Lens:
                 next is read.
         """
         treatment, measure = self._treatment(reference_terms, measure)
-        work = self._workshop(method, layer, reference, rule, tol, treatment, measure)
+        work = self._decomposer(method, layer, reference, rule, tol, treatment, measure)
         levels = both_levels(self._level(level))
         chosen = Pairs(work, both_roles(roles), levels, reference_terms=treatment, measure=measure)
         return chosen.explain(pairs, window, progress)
@@ -287,7 +291,7 @@ class Lens:
         if isinstance(texts, str):
             raise InputError("decompose takes several texts; for one, write decompose([text]).")
         treatment, measure = self._treatment(reference_terms, measure)
-        work = self._workshop(method, layer, reference, rule, tol, treatment, measure)
+        work = self._decomposer(method, layer, reference, rule, tol, treatment, measure)
         own: Any = self._level(level)
 
         def stream() -> Iterator[Contributions]:
@@ -338,7 +342,7 @@ class Lens:
             layer: as for `explain`, like the other options.
         """
         treatment, measure = self._treatment(reference_terms, measure)
-        work = self._workshop("integrated-jacobian", layer, reference, rule, tol, treatment, measure)
+        work = self._decomposer("integrated-jacobian", layer, reference, rule, tol, treatment, measure)
         jobs = list(map(Job.of, (a, b), both_roles(roles), both_levels(self._level(level))))
         sides = [work.features(job, unit) for job, unit in zip(jobs, (unit_a, unit_b), strict=True)]
         return treatments.matrix(*sides, reference_terms=treatment, measure=measure)
@@ -358,7 +362,7 @@ class Lens:
                 )
         return treatment, choose("measure", measure, MEASURES)
 
-    def _workshop(
+    def _decomposer(
         self,
         method: Method | None,
         layer: int | None,
@@ -367,12 +371,12 @@ class Lens:
         tol: float,
         treatment: str,
         measure: str,
-    ) -> Workshop:
+    ) -> Decomposer:
         """Where texts are decomposed with what the user asked for."""
         if method is None and (layer, reference, rule) != (None, None, None):
             method = "integrated-jacobian"
         chosen = None if method is None else _method(method, layer, reference)
-        if isinstance(self._encoder, BlackBox) and not isinstance(chosen, Shapley | Occlusion | None):
+        if isinstance(self.encoder, EmbeddingFunction) and not isinstance(chosen, Shapley | Occlusion | None):
             raise ModelError(
                 f"{self.name} is a black box, without layers or gradients to look at: method is 'shapley' or "
                 f"'occlusion', not {getattr(method, 'name', method)!r}."
@@ -386,11 +390,11 @@ class Lens:
         if rule is None and self.adjusted:
             # The matrix is to make up the score itself: both texts' gaps together, 2 t + t², are to be within tol.
             checked = Adaptive(tol / (2 + tol))
-        return Workshop(self._encoder, chosen, checked, space, strict=self.strict)
+        return Decomposer(self.encoder, chosen, checked, space, strict=self.strict)
 
     def _level(self, level: Any) -> Any:
         """The level asked for, or the finest that there is."""
-        finest = "word" if isinstance(self._encoder, BlackBox) else "token"
+        finest = "word" if isinstance(self.encoder, EmbeddingFunction) else "token"
         if level is None:
             return finest
         if finest == "word" and "token" in both_levels(level):

@@ -98,7 +98,7 @@ def test_what_has_no_rule_goes_the_general_way():
     model = zoo.encoder("bert", normalize=False, similarity="dot")
     model.append(Odd())
     lens = Lens(model, dtype="float64")
-    encoder: Any = lens._encoder
+    encoder: Any = lens.encoder
     try:
         e = lens.explain(A, B, layer=1, rule=GaussLegendre(6))
     except RuntimeError:

@@ -16,7 +16,7 @@ import torch
 
 import zoo
 from pairlens import Adaptive, Contributions, GaussLegendre, Lens
-from pairlens.attribution.decomposer import Workshop
+from pairlens.attribution.decomposer import Decomposer
 from pairlens.autodiff import graphs
 from pairlens.model import layers
 from pairlens.model.encoder import Encoder
@@ -66,7 +66,7 @@ def captured(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_replays_say_what_the_model_says(captured, family, layer, rule):
     lens, plain = Lens(zoo.encoder(family), dtype="float64"), Lens(zoo.encoder(family), dtype="float64")
-    encoder: Any = plain._encoder
+    encoder: Any = plain.encoder
     encoder._graphs.enabled = False
     # Run, captured, played again, and all with other texts each time.
     for pair in PAIRS:
@@ -74,7 +74,7 @@ def test_replays_say_what_the_model_says(captured, family, layer, rule):
         assert found.settings["nodes"] == expected.settings["nodes"]
         # Some families compute in float32 here and there, and a padded batch rounds differently.
         np.testing.assert_allclose(found.matrix, expected.matrix, atol=1e-6 if family == "qwen3" else 1e-11)
-    kept = lens._encoder._graphs._kept.values()  # pyright: ignore[reportAttributeAccessIssue]
+    kept = lens.encoder._graphs._kept.values()  # pyright: ignore[reportAttributeAccessIssue]
     assert any(isinstance(graph, Played) for graph in kept) is (family != "t5")
 
 
@@ -82,7 +82,7 @@ def test_late_layers_are_one_launch_from_tokens_to_contributions(captured):
     lens = Lens(zoo.encoder("bert"), dtype="float64")
     for pair in PAIRS:
         lens.explain(*pair, layer=-1)
-    encoder: Any = lens._encoder
+    encoder: Any = lens.encoder
     kinds = [name[0] for name, *_ in encoder._graphs._kept]
     # What was looked at on typical texts aside, once and of other lengths.
     assert kinds.count("head and tail") == 1
@@ -126,7 +126,7 @@ def test_two_lengths_at_a_time(captured, monkeypatch):
     pair = zoo.TEXTS[0], zoo.TEXTS[3]
     expected = lens.explain(*pair, layer=1, rule=GaussLegendre(2))
     assert len(expected.tokens_a) != len(expected.tokens_b)
-    monkeypatch.setattr(Workshop, "_beside", lambda self: 2)
+    monkeypatch.setattr(Decomposer, "_beside", lambda self: 2)
     np.testing.assert_array_equal(lens.explain(*pair, layer=1, rule=GaussLegendre(2)).matrix, expected.matrix)
     with pytest.raises(ValueError, match="layer 9 does not exist"):
         lens.explain(*pair, layer=9)
@@ -207,7 +207,7 @@ def test_masks_that_models_make_for_captures_alone_are_left_out(monkeypatch):
 
 def test_plain_passes_leave_nothing_behind():
     lens = Lens(zoo.encoder("bert"))
-    encoder: Any = lens._encoder
+    encoder: Any = lens.encoder
     tap = encoder.route(None).tap
     lens.explain("One two.", "Three four.", method="occlusion")
     kept = len(tap._absent)

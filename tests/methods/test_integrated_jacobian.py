@@ -107,7 +107,7 @@ def test_other_references(family, reference):
     ]
     if reference == "zero":
         special = [
-            torch.tensor([unit.kind == "special" for unit in lens(family)._encoder.read(t).units]) for t in (A, B)
+            torch.tensor([unit.kind == "special" for unit in lens(family).encoder.read(t).units]) for t in (A, B)
         ]
         paths = [replace(p, r=torch.where(s[:, None], p.r, 0)) for p, s in zip(paths, special, strict=True)]
     a, b = paths
@@ -129,7 +129,7 @@ def test_features_are_the_papers_too(family):
 @pytest.mark.parametrize("layer", EARLY)
 @pytest.mark.parametrize("family", zoo.FAMILIES)
 def test_forward_is_reverse_is_finite_differences(family, layer):
-    encoder: Any = lens(family)._encoder
+    encoder: Any = lens(family).encoder
     heads = encoder.heads([encoder.read(A)], layer, "padding", "raw")
     tokens = heads.x.shape[1]
     labels = torch.arange(tokens)[None, :, None]

@@ -292,7 +292,7 @@ def test_occlusion_says_how_incomplete_it_is(minilm):
 
 def test_an_adjusted_model_has_nothing_left_for_the_reference():
     lens = Lens(zoo.encoder("bert"), dtype="float64")
-    lens._encoder.adjusted = True
+    lens.encoder.adjusted = True
     e = lens.explain(A, B, method=Shapley(passes=40))
     assert e.base == 0
     assert e.matrix.sum() == pytest.approx(e.score, abs=1e-10)

@@ -161,7 +161,7 @@ def test_one_layer_that_is_called_again_and_again():
 
 def heads_of(lens: Lens, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many inputs run through the model from its first layer on, from now on: texts and references."""
-    encoder: Any = lens._encoder
+    encoder: Any = lens.encoder
     runs, plain = [], encoder._record
 
     def noted(route: Any, features: dict[str, Any], layer: int) -> Any:
@@ -177,7 +177,7 @@ SAME = ("The tea is bad.", "The coffee was hot.", "The tea was cold.", "A man is
 
 def test_references_of_one_length_run_once(monkeypatch):
     lens = Lens(zoo.encoder(), dtype="float64")
-    assert len({len(lens._encoder.read(text).tokens) for text in SAME}) == 1
+    assert len({len(lens.encoder.read(text).tokens) for text in SAME}) == 1
     options: Any = {"layer": 1, "rule": GaussLegendre(2)}
     expected = lens.fork().explain(*SAME[2:], **options)
     lens.explain(*SAME[:2], **options)

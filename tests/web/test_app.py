@@ -17,7 +17,7 @@ import pytest
 
 import zoo
 from pairlens import Contributions, Lens, Shapley
-from pairlens.attribution.decomposer import Workshop
+from pairlens.attribution.decomposer import Decomposer
 from pairlens.io import documents
 from pairlens.web import requests, security
 from serving import lines, load, serving
@@ -92,13 +92,13 @@ PASSAGES = ["A longer cable is sold separately.", "It runs for nine hours.", "Th
 
 def test_a_ranking_is_that_of_the_scores_and_explains_every_hit(server, minilm, tmp_path, monkeypatch):
     taken = []
-    decompose = Workshop._decompose
+    decompose = Decomposer._decompose
 
     def counted(self, jobs, texts):
         taken.extend(job.text for job in jobs)
         return decompose(self, jobs, texts)
 
-    monkeypatch.setattr(Workshop, "_decompose", counted)
+    monkeypatch.setattr(Decomposer, "_decompose", counted)
     query = "how long does the battery last"
     options = {"method": "occlusion", "roles": ["query", "document"], "picture": True}
     answer = server.post("/api/rank", {"query": query, "passages": [*PASSAGES, PASSAGES[0]], **options}).json()

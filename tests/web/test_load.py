@@ -121,7 +121,7 @@ WORDS = "coffee tea bread rain sun train book phone river music winter garden mo
 def test_two_hundred_at_once_and_none_is_lost_or_wrong(server, minilm):
     pairs = list(itertools.islice(itertools.permutations(WORDS, 2), 180))
     texts = {word: f"I like {word} a lot." for word in WORDS}
-    model = minilm._encoder._model
+    model = minilm.encoder._model
     vectors = dict(zip(WORDS, model.encode(list(texts.values()), normalize_embeddings=True), strict=True))
     process = psutil.Process()
     ways = [{"method": "output"}, {"level": "sentence"}, {"method": "occlusion", "level": "sentence"}]

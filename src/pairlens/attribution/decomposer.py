@@ -20,7 +20,7 @@ from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion
 from pairlens.methods.shapley import NEAR, Shapley
 from pairlens.model.encoder import Encoder
-from pairlens.model.function import BlackBox
+from pairlens.model.function import EmbeddingFunction
 from pairlens.model.tokenize import Text
 from pairlens.quadrature.integrate import Integral
 from pairlens.quadrature.rules import Rule
@@ -55,7 +55,7 @@ class Job(NamedTuple):
         return self.spans if isinstance(self.spans, str) else list(self.spans)
 
 
-class Workshop:
+class Decomposer:
     """Decomposes texts with one method, rule and space, and remembers them.
 
     Args:
@@ -67,7 +67,13 @@ class Workshop:
     """
 
     def __init__(
-        self, encoder: Encoder | BlackBox, method: Method | None, rule: Rule, space: str, *, strict: bool = False
+        self,
+        encoder: Encoder | EmbeddingFunction,
+        method: Method | None,
+        rule: Rule,
+        space: str,
+        *,
+        strict: bool = False,
     ) -> None:
         self.encoder = encoder
         self.method = method
@@ -117,7 +123,7 @@ class Workshop:
 
     def features(self, job: Job, unit: int) -> Contributions:
         """What the hidden dimensions of one unit contribute: a row for every dimension, (width, dim)."""
-        if isinstance(self.encoder, BlackBox) or not isinstance(self.method, IntegratedJacobian):
+        if isinstance(self.encoder, EmbeddingFunction) or not isinstance(self.method, IntegratedJacobian):
             raise ModelError("only integrated-jacobian has hidden dimensions to look at, and a black box has none.")
         if self.encoder.route(job.role).static:
             raise ModelError("static embeddings have no hidden dimensions apart from the embedding's own.")
@@ -187,7 +193,7 @@ def _bytes(c: Contributions) -> int:
     return sum(array.nbytes for array in arrays if array is not None)
 
 
-def default_method(encoder: Encoder | BlackBox, role: str | None) -> Method:
+def default_method(encoder: Encoder | EmbeddingFunction, role: str | None) -> Method:
     """The method closest to real deletions (docs/faithfulness.md).
 
     Static embeddings are their own decomposition, and an adjusted model is made for the papers': its padding reference

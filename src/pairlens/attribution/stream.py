@@ -8,7 +8,7 @@ from typing import Any
 
 from pairlens.attribution import treatments
 from pairlens.attribution.contributions import Contributions
-from pairlens.attribution.decomposer import Job, Workshop, windows
+from pairlens.attribution.decomposer import Decomposer, Job, windows
 from pairlens.attribution.explanation import Explanation
 from pairlens.errors import InputError, whole
 from pairlens.text.units import Level
@@ -34,7 +34,7 @@ class Pairs:
         treatment: the options of `treatments.explain_all`.
     """
 
-    def __init__(self, work: Workshop, roles: Roles, levels: tuple[Level, Level], **treatment: str) -> None:
+    def __init__(self, work: Decomposer, roles: Roles, levels: tuple[Level, Level], **treatment: str) -> None:
         self._work = work
         self._roles = roles
         self._levels = levels

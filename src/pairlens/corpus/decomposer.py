@@ -58,7 +58,7 @@ class Decomposer:
     def _look_at(self, text: Text) -> tuple[str, bool]:
         """What is wrong with a text, if anything, and whether it is too long."""
         try:
-            read = self._lens._encoder.read(text.text, self._settings.role)
+            read = self._lens.encoder.read(text.text, self._settings.role)
         except InputError as error:
             return str(error), False
         if read.truncated and not self._truncate:

@@ -286,7 +286,7 @@ class Index:
         """The settings that all stored contributions have in common, with this lens's name for the model."""
         settings = dict(self._document["contributions"])
         if self._lens is not None:
-            settings |= {"model": self._lens.name, "fingerprint": self._lens._encoder.fingerprint}
+            settings |= {"model": self._lens.name, "fingerprint": self._lens.encoder.fingerprint}
         return settings
 
     def _decomposer(self, *, truncate: bool) -> Decomposer:

@@ -46,7 +46,7 @@ class Query:
     @cached_property
     def embedding(self) -> Array:
         """The model's own output, (dim,): one forward pass."""
-        encoder = self._lens._encoder
+        encoder = self._lens.encoder
         return encoder.outputs([encoder.read(self.text, self._options["role"])])[0]
 
     @cached_property

@@ -21,7 +21,7 @@ from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion
 from pairlens.methods.shapley import Shapley
 from pairlens.model.encoder import Encoder
-from pairlens.model.function import BlackBox
+from pairlens.model.function import EmbeddingFunction
 from pairlens.model.loading import DEFAULT_MODEL
 from pairlens.quadrature.rules import Adaptive, GaussLegendre, Riemann, Rule
 from pairlens.text.units import LEVELS
@@ -78,15 +78,15 @@ class Settings:
         level = choose("level of an index", level, LEVELS)
         lens._level(level)
         treatment, measure = lens._treatment(reference_terms, measure)
-        work = lens._workshop(method, layer, reference, rule, tol, treatment, measure)
-        role = None if isinstance(lens._encoder, BlackBox) else "document"
+        work = lens._decomposer(method, layer, reference, rule, tol, treatment, measure)
+        role = None if isinstance(lens.encoder, EmbeddingFunction) else "document"
         chosen: Any = work.method
         if chosen is None:
-            chosen = default_method(lens._encoder, role)
+            chosen = default_method(lens.encoder, role)
             if isinstance(chosen, Shapley) and level == "sentence":
                 chosen = replace(chosen, passes=PASSES)
-        if isinstance(chosen, IntegratedJacobian) and isinstance(lens._encoder, Encoder):
-            chosen = replace(chosen, layer=lens._encoder.layer_index(chosen.layer, role))
+        if isinstance(chosen, IntegratedJacobian) and isinstance(lens.encoder, Encoder):
+            chosen = replace(chosen, layer=lens.encoder.layer_index(chosen.layer, role))
         integrates = isinstance(chosen, IntegratedJacobian | Fade)
         precision = choose("precision", precision, PRECISIONS)
         return cls(level, chosen, work.rule if integrates else None, treatment, measure, role, precision)
@@ -159,7 +159,7 @@ def _from_json(document: Mapping[str, Any] | None) -> Any:
     return _KINDS[choose("kind", given.pop("kind"), _KINDS)](**given)
 
 
-_FINGERPRINTS: WeakKeyDictionary[Encoder | BlackBox, str] = WeakKeyDictionary()
+_FINGERPRINTS: WeakKeyDictionary[Encoder | EmbeddingFunction, str] = WeakKeyDictionary()
 
 
 def fingerprint(lens: Lens) -> str:
@@ -167,8 +167,8 @@ def fingerprint(lens: Lens) -> str:
 
     It is computed once for every lens: 0.2 seconds for all-MiniLM-L6-v2. A black box has its name only.
     """
-    encoder = lens._encoder
-    if isinstance(encoder, BlackBox):
+    encoder = lens.encoder
+    if isinstance(encoder, EmbeddingFunction):
         return f"function {encoder.name}"
     if encoder not in _FINGERPRINTS:
         _FINGERPRINTS[encoder] = _hash(encoder._model)
@@ -235,8 +235,8 @@ def check_model(document: Mapping[str, Any], lens: Lens) -> None:
             f"{document['fingerprint'][:16]}), and this is {lens.name!r} (fingerprint {mine[:16]}). "
             "Open it with the model that it was made with."
         )
-    if document["contributions"]["dtype"] != lens._encoder.precision:
+    if document["contributions"]["dtype"] != lens.encoder.precision:
         raise InputError(
             f"the index was computed in {document['contributions']['dtype']}, and this lens computes in "
-            f"{lens._encoder.precision}. Open it with Lens(…, dtype={document['contributions']['dtype']!r})."
+            f"{lens.encoder.precision}. Open it with Lens(…, dtype={document['contributions']['dtype']!r})."
         )

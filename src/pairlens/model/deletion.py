@@ -44,7 +44,7 @@ class TokenGames:
     """
 
     def __init__(self, encoder: Encoder, texts: Sequence[Text], labels: Sequence[Sequence[int]], space: str) -> None:
-        self._encoder = encoder
+        self.encoder = encoder
         self._texts = texts
         self._space = space
         self.players: list[list[int]] = []
@@ -63,5 +63,5 @@ class TokenGames:
             for own, members in zip(coalitions, self._members, strict=True)
             for deleted in (~own).astype(int) @ members > 0
         ]
-        found = self._encoder.encode(self._texts, rows.tolist(), keeps, self._space)
+        found = self.encoder.encode(self._texts, rows.tolist(), keeps, self._space)
         return np.split(found, np.cumsum([len(own) for own in coalitions])[:-1])

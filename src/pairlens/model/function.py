@@ -21,7 +21,7 @@ REMEMBERED = 4096
 """Texts whose vectors are kept before they are forgotten."""
 
 
-class BlackBox:
+class EmbeddingFunction:
     """An embedding function: an API, an ONNX session, anything that takes a list of texts.
 
     Args:
@@ -47,7 +47,7 @@ class BlackBox:
         self._dim: int | None = None
         self._known: dict[str, Array] = {}
 
-    def fork(self) -> BlackBox:
+    def fork(self) -> EmbeddingFunction:
         """Another one, for another thread, that remembers for itself."""
         other = copy.copy(self)
         other._known = {}
@@ -134,7 +134,9 @@ def _plain(found: Any) -> Any:
 class _CharacterGames:
     """Deletion of characters: a word goes with the white space before it."""
 
-    def __init__(self, box: BlackBox, texts: Sequence[Text], labels: Sequence[Sequence[int]], space: str) -> None:
+    def __init__(
+        self, box: EmbeddingFunction, texts: Sequence[Text], labels: Sequence[Sequence[int]], space: str
+    ) -> None:
         self._box = box
         self._texts = texts
         self._labels = [np.array(row) for row in labels]

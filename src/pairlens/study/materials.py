@@ -128,7 +128,7 @@ class Materials:
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> Array:
         """The model's own scores, by plain forward passes, (pairs,); NaN where a text cannot be read."""
-        encoder: Any = self.lens._encoder
+        encoder: Any = self.lens.encoder
         vectors: dict[str, Array] = {}
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
         for start in range(0, len(texts), 256):
@@ -149,7 +149,7 @@ class Materials:
         out = {view.label: self.left_out[view.label] for view in views if self.left_out.get(view.label)}
         return {
             "model": self.lens.name,
-            "fingerprint": self.lens._encoder.fingerprint,
+            "fingerprint": self.lens.encoder.fingerprint,
             "adjusted": self.lens.adjusted,
             "layers": self.lens.layers,
             "data": self.data,
@@ -189,8 +189,8 @@ class Materials:
         return {
             "what": "explanations",
             "pairlens": pairlens.__version__,
-            "model": lens._encoder.fingerprint,
-            "dtype": lens._encoder.precision,
+            "model": lens.encoder.fingerprint,
+            "dtype": lens.encoder.precision,
             "measure": self._measure(lens),
             "tol": self.tol,
             **view.options,

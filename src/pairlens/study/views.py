@@ -102,7 +102,7 @@ def papers_layer(lens: Lens) -> int:
 
 
 def _layers(lens: Lens, layers: Iterable[int]) -> list[int]:
-    encoder: Any = lens._encoder
+    encoder: Any = lens.encoder
     return sorted({encoder.layer_index(layer) for layer in layers})
 
 

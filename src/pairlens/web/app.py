@@ -154,7 +154,7 @@ def _describe_choices(api: FastAPI, work: Work) -> None:
 
 
 def _describe(name: str, lens: Lens) -> schemas.Model:
-    encoder, asks = lens._encoder, asks_for_roles(lens)
+    encoder, asks = lens.encoder, asks_for_roles(lens)
     role = "document" if asks else None
     return schemas.Model(
         name=name,

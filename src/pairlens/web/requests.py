@@ -54,7 +54,7 @@ def check(task: Task, work: Work) -> str:
 
 def weigh(task: Task, lens: Lens, limits: Limits) -> bool:
     """Read the texts, refuse them if they have too many tokens, and say whether this will be quick."""
-    encoder = lens._encoder
+    encoder = lens.encoder
     assert isinstance(encoder, Encoder)
     counts = [(name, len(encoder.read(text, role).tokens)) for name, text, role in task.texts]
     check_tokens(counts, limits)

@@ -30,7 +30,7 @@ STOPPING = "the server is stopping. Ask again when it is back."
 def asks_for_roles(lens: Lens) -> bool:
     """Whether a model has no way of its own for texts without a role."""
     try:
-        lens._encoder.layers()
+        lens.encoder.layers()
     except ModelError:
         return True
     return False

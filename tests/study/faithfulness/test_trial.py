@@ -252,7 +252,7 @@ def test_edits_and_what_comes_of_them(minilm):
     other = reword(encoder, text)
     assert other is not None
     assert encoder.read(other).tokens != text.tokens
-    one, two = (minilm._encoder._model.encode(t) for t in (text.text, other))
+    one, two = (minilm.encoder._model.encode(t) for t in (text.text, other))
     assert one @ two >= CLOSE
 
 

@@ -111,7 +111,7 @@ def _judge(
         "data": source.fingerprint(),
         "columns": source.columns and list(source.columns),
         "model": model or DEFAULT_MODEL,
-        "fingerprint": lens._encoder.fingerprint,
+        "fingerprint": lens.encoder.fingerprint,
         **asked,
     }
     folder = files.open_folder(out, "faithfulness")

@@ -28,9 +28,9 @@ class Checks:
     """
 
     def __init__(self, lens: Lens, candidates: Sequence[Candidate], measure: str, seed: int) -> None:
-        assert isinstance(lens._encoder, Encoder)
+        assert isinstance(lens.encoder, Encoder)
         self.lens = lens
-        self.encoder = lens._encoder
+        self.encoder = lens.encoder
         self.candidates = candidates
         self.measure = measure
         self.seed = seed

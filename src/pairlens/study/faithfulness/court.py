@@ -58,10 +58,10 @@ class Court:
     """
 
     def __init__(self, lens: Lens, candidates: Sequence[Candidate], settings: Settings) -> None:
-        if not isinstance(lens._encoder, Encoder):
+        if not isinstance(lens.encoder, Encoder):
             raise ModelError("the judge deletes tokens, which a black box does not have; give it the model itself.")
         self.lens = lens
-        self.encoder = lens._encoder
+        self.encoder = lens.encoder
         self.candidates = candidates
         self.settings = settings
         self.measure = choose("measure", settings.measure or lens.measure, MEASURES)

@@ -199,7 +199,7 @@ RIVALS: dict[str, Rival] = {
 
 def transformer(lens: Lens) -> Encoder:
     """The lens's model, if it has layers to look into."""
-    encoder = lens._encoder
+    encoder = lens.encoder
     if not isinstance(encoder, Encoder):
         raise ModelError("a black box has no layers to look into.")
     if encoder.route().static:

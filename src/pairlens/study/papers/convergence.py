@@ -63,7 +63,7 @@ def study(materials: Materials) -> Result:
     terms = materials.choice.terms(lens)[0]
     views = [view for view in materials.choice.sweep(lens) if view.reference_terms == terms]
     # A GPU wants many at a time. A processor gains nothing from that, and a run that is cut off loses less of one.
-    encoder: Any = lens._encoder
+    encoder: Any = lens.encoder
     size = 1 if encoder.device.type == "cpu" else materials.together
     raw: list[Row] = []
     with materials.bar(len(views) * len(rows), "convergence", " pairs") as bar:
@@ -93,8 +93,8 @@ def _measured(materials: Materials, view: View, rows: Sequence[Pair]) -> list[Ro
     key = {
         "what": "convergence",
         "pairlens": pairlens.__version__,
-        "model": lens._encoder.fingerprint,
-        "dtype": lens._encoder.precision,
+        "model": lens.encoder.fingerprint,
+        "dtype": lens.encoder.precision,
         "measure": materials.measure,
         **view.options,
         "points": materials.points,
@@ -169,17 +169,17 @@ class Totals:
     """Sums of all contributions of some texts; those of one length are integrated together."""
 
     def __init__(self, materials: Materials, view: View, texts: Iterable[str]) -> None:
-        self._encoder: Any = materials.lens._encoder
+        self.encoder: Any = materials.lens.encoder
         self._method = IntegratedJacobian(view.layer or 0)
         self._terms, self._measure = view.reference_terms, str(materials.measure)
-        self._space = self._encoder.space(None, space_for(self._terms, self._measure))
+        self._space = self.encoder.space(None, space_for(self._terms, self._measure))
         self._totals: dict[str, Total] = {}
         self._unread: dict[str, str] = {}
         for text in texts:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", TruncationWarning)
-                    self._totals[text] = Total(self._encoder.read(text))
+                    self._totals[text] = Total(self.encoder.read(text))
             except InputError as error:
                 self._unread[text] = str(error)
         self._groups: dict[int, list[Total]] = {}
@@ -200,7 +200,7 @@ class Totals:
         labels = [[0] * len(total.text.tokens) for total in group]
         try:
             solved = self._method.decompose(
-                self._encoder, [t.text for t in group], labels, [1] * len(group), space=self._space, rule=rule
+                self.encoder, [t.text for t in group], labels, [1] * len(group), space=self._space, rule=rule
             )
         except NotConverged:
             # In single precision the tightest tolerances are out of reach at the first layers. Halves of the group tell
