@@ -124,11 +124,11 @@ def test_what_is_kept_of_texts_is_counted_with_their_errors(tiny, monkeypatch):
         work.decompose(some)
     sampled = work.decompose(jobs)[jobs[0]]
     assert sampled.noise_residuals is not None
-    sizes = [c.values.nbytes + c.noise_weights.nbytes + c.noise_residuals.nbytes for c in work._done.values()]
-    assert work._size == sum(sizes)
+    sizes = [c.values.nbytes + c.noise_weights.nbytes + c.noise_residuals.nbytes for c in work._cache.values()]
+    assert work._cached_bytes == sum(sizes)
     monkeypatch.setattr(decomposer, "CACHE_BYTES", sum(sizes) - 1)
     assert list(work.decompose(jobs[3:])) == jobs[1:]  # the oldest is gone
-    assert work._size == sum(sizes[1:])
+    assert work._cached_bytes == sum(sizes[1:])
     again = work.decompose(jobs)[jobs[0]]
     np.testing.assert_allclose(again.values, sampled.values, atol=1e-12)
 

@@ -16,20 +16,14 @@ from pairlens.attribution.side import MEASURES, TREATMENTS, space_for
 from pairlens.attribution.stream import Pairs, Roles, both_roles
 from pairlens.autodiff.dual import PRECISIONS
 from pairlens.errors import InputError, ModelError, choose, whole
-from pairlens.methods.fade import Fade
-from pairlens.methods.integrated_jacobian import IntegratedJacobian
-from pairlens.methods.occlusion import Occlusion
-from pairlens.methods.shapley import Shapley
+from pairlens.methods import Method, check_method, choose_method
 from pairlens.model.encoder import Encoder
 from pairlens.model.function import EmbeddingFunction
 from pairlens.quadrature.rules import Adaptive, Rule, check_rule
 from pairlens.shapes import Array
 from pairlens.text.units import Level, both_levels, zoomed
 
-METHODS = ("shapley", "integrated-jacobian", "fade", "occlusion", "output")
-OTHERS = {"shapley": Shapley, "fade": Fade, "occlusion": Occlusion}
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
-Method = str | IntegratedJacobian | Fade | Shapley | Occlusion
 
 
 class Lens:
@@ -135,7 +129,7 @@ class Lens:
         return self.encoder.adjusted
 
     def __repr__(self) -> str:
-        if isinstance(self.encoder, EmbeddingFunction):
+        if not self.encoder.has_layers:
             return f"Lens.from_function({self.name!r}, measure={self.measure!r})"
         try:
             shape = f"layers={self.layers}, pooling={self.pooling!r}, "
@@ -148,7 +142,7 @@ class Lens:
         a: str,
         b: str,
         *,
-        method: Method | None = None,
+        method: str | Method | None = None,
         layer: int | None = None,
         reference: str | None = None,
         reference_terms: str | None = None,
@@ -223,7 +217,7 @@ class Lens:
         if "level" in options:
             raise InputError("zoom goes from sentences to words by itself; leave level out, or use explain.")
         options = {"method": None if "layer" in options else "integrated-jacobian", **options}
-        if isinstance(options["method"], Shapley | Occlusion) or options["method"] in ("shapley", "occlusion"):
+        if choose_method(options["method"] or "integrated-jacobian", None, None).deletes:
             raise InputError("with deletions a sentence is not the sum of its words; zoom wants a path method.")
         coarse = self.explain(a, b, level="sentence", **options)
         strongest = [pair for pair in coarse.top(max(1, coarse.matrix.size), special=False) if _plain(pair)]
@@ -235,7 +229,7 @@ class Lens:
         self,
         pairs: Iterable[tuple[str, str]],
         *,
-        method: Method | None = None,
+        method: str | Method | None = None,
         layer: int | None = None,
         reference: str | None = None,
         reference_terms: str | None = None,
@@ -267,7 +261,7 @@ class Lens:
         self,
         texts: Iterable[str],
         *,
-        method: Method | None = None,
+        method: str | Method | None = None,
         layer: int | None = None,
         reference: str | None = None,
         reference_terms: str | None = None,
@@ -344,7 +338,7 @@ class Lens:
         treatment, measure = self._treatment(reference_terms, measure)
         work = self._decomposer("integrated-jacobian", layer, reference, rule, tol, treatment, measure)
         jobs = list(map(Job.of, (a, b), both_roles(roles), both_levels(self._level(level))))
-        sides = [work.features(job, unit) for job, unit in zip(jobs, (unit_a, unit_b), strict=True)]
+        sides = [work.decompose_features(job, unit) for job, unit in zip(jobs, (unit_a, unit_b), strict=True)]
         return treatments.matrix(*sides, reference_terms=treatment, measure=measure)
 
     # Inside.
@@ -364,7 +358,7 @@ class Lens:
 
     def _decomposer(
         self,
-        method: Method | None,
+        method: str | Method | None,
         layer: int | None,
         reference: str | None,
         rule: Rule | None,
@@ -375,16 +369,9 @@ class Lens:
         """Where texts are decomposed with what the user asked for."""
         if method is None and (layer, reference, rule) != (None, None, None):
             method = "integrated-jacobian"
-        chosen = None if method is None else _method(method, layer, reference)
-        if isinstance(self.encoder, EmbeddingFunction) and not isinstance(chosen, Shapley | Occlusion | None):
-            raise ModelError(
-                f"{self.name} is a black box, without layers or gradients to look at: method is 'shapley' or "
-                f"'occlusion', not {getattr(method, 'name', method)!r}."
-            )
-        if rule is not None and isinstance(chosen, Shapley | Occlusion):
-            raise InputError(
-                f"method={chosen.name!r} does not integrate, so it takes no rule; leave rule={rule!r} out."
-            )
+        chosen = None if method is None else choose_method(method, layer, reference)
+        if chosen is not None:
+            check_method(chosen, self.encoder, rule)
         space = space_for(treatment, measure)
         checked = check_rule(rule, tol)
         if rule is None and self.adjusted:
@@ -394,7 +381,7 @@ class Lens:
 
     def _level(self, level: Any) -> Any:
         """The level asked for, or the finest that there is."""
-        finest = "word" if isinstance(self.encoder, EmbeddingFunction) else "token"
+        finest = self.encoder.finest_level
         if level is None:
             return finest
         if finest == "word" and "token" in both_levels(level):
@@ -404,33 +391,3 @@ class Lens:
 
 def _plain(pair: Pair) -> bool:
     return pair.a.kind == pair.b.kind == "text"
-
-
-def _method(
-    method: Method, layer: int | None, reference: str | None
-) -> IntegratedJacobian | Fade | Shapley | Occlusion:
-    """A method object from what the user gave."""
-    if not isinstance(method, str):
-        if not isinstance(method, IntegratedJacobian | Fade | Shapley | Occlusion):
-            raise InputError(f"method is one of {', '.join(METHODS)} or an object of one, not {method!r}.")
-        for name, given in (("layer", layer), ("reference", reference)):
-            if given is not None and isinstance(method, IntegratedJacobian):
-                raise InputError(
-                    f"{name}={given!r} beside a method object says the same thing twice: give it to the object, "
-                    f"IntegratedJacobian({name}={given!r})."
-                )
-            if given is not None:
-                raise InputError(f"method={method!r} has no {name}; {name}={given!r} is for integrated-jacobian.")
-        return method
-    if choose("method", method, METHODS) in OTHERS:
-        for name, given in (("layer", layer), ("reference", reference)):
-            if given is not None:
-                raise InputError(f"method={method!r} has no {name}; {name}={given!r} is for integrated-jacobian.")
-        return OTHERS[method]()
-    if method == "output":
-        if layer is not None:
-            raise InputError("method='output' is the last layer; leave layer out, or use integrated-jacobian.")
-        layer = -1
-    return IntegratedJacobian(
-        layer=0 if layer is None else layer, reference="padding" if reference is None else reference
-    )

@@ -9,30 +9,22 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from typing import Any, NamedTuple
 
 import numpy as np
+from tqdm.auto import tqdm
 
 import pairlens
 from pairlens import progress
 from pairlens.attribution.contributions import Contributions
 from pairlens.autodiff.streams import Steps, together
-from pairlens.errors import InputError, ModelError, TruncationWarning, warn, whole
-from pairlens.methods import Method
-from pairlens.methods.integrated_jacobian import IntegratedJacobian
-from pairlens.methods.occlusion import Occlusion
-from pairlens.methods.shapley import NEAR, Shapley
-from pairlens.model.encoder import Encoder
-from pairlens.model.function import EmbeddingFunction
+from pairlens.errors import InputError, TruncationWarning, warn, whole
+from pairlens.methods import Batch, Decomposition, Method, default_method
 from pairlens.model.tokenize import Text
-from pairlens.quadrature.integrate import Integral
 from pairlens.quadrature.rules import Rule
-from pairlens.shapes import Array
 from pairlens.text.units import Level, Span, Unit, group, level_spans, plain_level
 
 BATCH = 32
-"""Texts that are decomposed together."""
-BESIDE = 2
-"""Batches that are under way at a time on a CUDA device: a pair's texts rarely have one length."""
+"""Texts in one batch."""
 CACHE_BYTES = 2**32
-"""How much is kept of the contributions of texts that may come again."""
+"""The size of the cache of contributions, which serves texts that come again."""
 
 
 class Job(NamedTuple):
@@ -56,84 +48,72 @@ class Job(NamedTuple):
 
 
 class Decomposer:
-    """Decomposes texts with one method, rule and space, and remembers them.
+    """Decomposes texts with one method, rule and space, and caches the results.
 
     Args:
         encoder: the model.
-        method: how to take a text apart; None for the default.
+        method: how to decompose a text; None for the default of the text's role.
         rule: how to integrate.
-        space: the embedding to take apart, "unit", "output" or "raw".
+        space: the embedding to decompose, "unit", "output" or "raw".
         strict: raise on texts longer than the model takes, instead of warning.
     """
 
-    def __init__(
-        self,
-        encoder: Encoder | EmbeddingFunction,
-        method: Method | None,
-        rule: Rule,
-        space: str,
-        *,
-        strict: bool = False,
-    ) -> None:
+    def __init__(self, encoder: Any, method: Method | None, rule: Rule, space: str, *, strict: bool = False) -> None:
         self.encoder = encoder
         self.method = method
         self.rule = rule
         self.space = space
         self.strict = strict
-        self._done: OrderedDict[Job, Contributions] = OrderedDict()
-        self._size = 0
+        self._cache: OrderedDict[Job, Contributions] = OrderedDict()
+        self._cached_bytes = 0
 
     def knows(self, jobs: Iterable[Job]) -> bool:
-        """Whether all these texts are remembered."""
-        return all(job in self._done for job in jobs)
+        """Whether the contributions of all these texts are cached."""
+        return all(job in self._cache for job in jobs)
 
     def decompose(self, jobs: Sequence[Job]) -> Mapping[Job, Contributions]:
-        """The contributions of all these texts, and perhaps of some from before."""
-        asked = dict.fromkeys(jobs)
-        self._forget(asked)
-        missing = [job for job in asked if job not in self._done]
-        read = {job: self._read(job) for job in missing}
+        """The contributions of all these texts; the mapping may hold earlier texts too."""
+        wanted = dict.fromkeys(jobs)
+        self._evict(keep=wanted)
+        texts = {job: self._read(job) for job in wanted if job not in self._cache}
+        batches = self._batches(texts)
+        done, total = 0, sum(len(text.tokens) ** 2 for text in texts.values())
+        concurrent = self._concurrent()
+        for some in (batches[i : i + concurrent] for i in range(0, len(batches), concurrent)):
+            until = done + sum(len(texts[job].tokens) ** 2 for batch in some for job in batch)
+            with progress.share(done / total, until / total):
+                steps = (self._decompose(batch, [texts[job] for job in batch]) for batch in some)
+                results = together(steps, self.encoder.lanes(len(some)))
+            for batch, contributions in zip(some, results, strict=True):
+                self._cache.update(zip(batch, contributions, strict=True))
+                self._cached_bytes += sum(map(_bytes, contributions))
+            done = until
+        return self._cache
+
+    def _batches(self, texts: Mapping[Job, Text]) -> list[list[Job]]:
+        """Jobs that are decomposed together: of one role and, unless the method deletes, of one length."""
         buckets: dict[tuple[str | None, int], list[Job]] = {}
-        for job in missing:
-            method = self.method or default_method(self.encoder, job.role)
-            # Deletion makes texts of all lengths anyway; an integral wants states of one shape.
-            length = 0 if isinstance(method, Shapley | Occlusion) else len(read[job].tokens)
+        for job, text in texts.items():
+            length = 0 if self._method(job.role).deletes else len(text.tokens)
             buckets.setdefault((job.role, length), []).append(job)
-        parts = [bucket[i : i + BATCH] for bucket in buckets.values() for i in range(0, len(bucket), BATCH)]
-        reached, total = 0, sum(len(text.tokens) ** 2 for text in read.values())
-        beside = self._beside()
-        for some in (parts[i : i + beside] for i in range(0, len(parts), beside)):
-            until = reached + sum(len(read[job].tokens) ** 2 for part in some for job in part)
-            with progress.share(reached / total, until / total):
-                works = (self._decompose(part, [read[job] for job in part]) for part in some)
-                found = together(works, self.encoder.lanes(len(some)) if isinstance(self.encoder, Encoder) else ())
-            for part, contributions in zip(some, found, strict=True):
-                self._done.update(zip(part, contributions, strict=True))
-                self._size += sum(map(_bytes, contributions))
-            reached = until
-        return self._done
+        return [bucket[i : i + BATCH] for bucket in buckets.values() for i in range(0, len(bucket), BATCH)]
 
-    def _beside(self) -> int:
-        """How many batches are under way at a time: while one waits for a device, another goes on.
+    def _method(self, role: str | None) -> Method:
+        return self.method or default_method(self.encoder, role)
 
-        A processor does not wait, and who watches wants one after the other.
-        """
-        device = getattr(self.encoder, "device", None)
-        return BESIDE if device is not None and device.type == "cuda" and not progress.watched() else 1
+    def _concurrent(self) -> int:
+        """How many batches run beside each other: 1 on CPUs, and whenever progress is reported."""
+        return 1 if progress.watched() else self.encoder.concurrent_batches
 
-    def features(self, job: Job, unit: int) -> Contributions:
+    def decompose_features(self, job: Job, unit: int) -> Contributions:
         """What the hidden dimensions of one unit contribute: a row for every dimension, (width, dim)."""
-        if isinstance(self.encoder, EmbeddingFunction) or not isinstance(self.method, IntegratedJacobian):
-            raise ModelError("only integrated-jacobian has hidden dimensions to look at, and a black box has none.")
-        if self.encoder.route(job.role).static:
-            raise ModelError("static embeddings have no hidden dimensions apart from the embedding's own.")
         text = self._read(job)
         units, index = group(text.text, text.units, job.level, finest=True)
         unit = whole(f"the unit of {job.text!r:.40}", unit, 0, len(units) - 1)
         tokens = [position for position, place in enumerate(index) if place == unit]
-        space = self.encoder.space(job.role, self.space)
-        integral, output = self.method.features(self.encoder, text, tokens, space=space, rule=self.rule)
-        return _assemble(text, (), integral, output, {"model": self.encoder.name, "space": space})
+        space, method = self.encoder.space(job.role, self.space), self._method(job.role)
+        decomposition = method.decompose_features(self.encoder, text, tokens, space=space, rule=self.rule)
+        return _contributions(text, (), decomposition, {"model": self.encoder.name, "space": space})
 
     def _read(self, job: Job) -> Text:
         text = self.encoder.read(job.text, job.role)
@@ -148,10 +128,9 @@ class Decomposer:
         return text
 
     def _decompose(self, jobs: Sequence[Job], texts: Sequence[Text]) -> Steps[list[Contributions]]:
-        """Contributions of texts of one length and role."""
+        """Contributions of one batch of texts, yielding where the method would wait for a device."""
         role, encoder = jobs[0].role, self.encoder
-        method = self.method or default_method(encoder, role)
-        space = encoder.space(role, self.space)
+        method, space = self._method(role), encoder.space(role, self.space)
         grouped = [group(text.text, text.units, job.level, finest=True) for job, text in zip(jobs, texts, strict=True)]
         labels, counts = [index for _, index in grouped], [len(units) for units, _ in grouped]
         settings: dict[str, Any] = {
@@ -165,59 +144,44 @@ class Decomposer:
             "dtype": encoder.precision,
             "role": role,
         }
-        options: dict[str, Any] = {"space": space, "rule": self.rule}
-        if isinstance(method, IntegratedJacobian) and isinstance(encoder, Encoder):
-            found = yield from method.decomposing(encoder, texts, labels, counts, **options)
-        else:
-            own: Any = encoder
-            found = method.decompose(own, texts, labels, counts, **options)
-        contributions = []
-        for job, text, (units, _), (integral, output) in zip(jobs, texts, grouped, found, strict=True):
-            own = {**settings, "level": plain_level(job.level), "nodes": integral.nodes}
-            contributions.append(_assemble(text, units, integral, output, own))
-        return contributions
+        decompositions = yield from method.decompose_in_steps(encoder, Batch(texts, labels, counts, space), self.rule)
+        return [
+            _contributions(
+                text, units, decomposition, {**settings, "level": plain_level(job.level), "nodes": decomposition.nodes}
+            )
+            for job, text, (units, _), decomposition in zip(jobs, texts, grouped, decompositions, strict=True)
+        ]
 
-    def _forget(self, keep: Container[Job]) -> None:
-        """Drop the oldest contributions, but for these, where they take too much memory."""
-        if self._size <= CACHE_BYTES:
-            return
-        for job in [job for job in self._done if job not in keep]:
-            self._size -= _bytes(self._done.pop(job))
-            if self._size <= CACHE_BYTES:
-                break
+    def _evict(self, keep: Container[Job]) -> None:
+        """Drop the oldest contributions while the cache is too large; those of `keep` stay."""
+        for job in [job for job in self._cache if job not in keep]:
+            if self._cached_bytes <= CACHE_BYTES:
+                return
+            self._cached_bytes -= _bytes(self._cache.pop(job))
 
 
 def _bytes(c: Contributions) -> int:
-    """What contributions take: their values and, of sampled texts, the draws of their errors, which are most of it."""
+    """The memory of contributions: their values and, of sampled texts, the draws of their errors, which are larger."""
     arrays = (c.values, c.noise_weights, c.noise_residuals)
     return sum(array.nbytes for array in arrays if array is not None)
 
 
-def default_method(encoder: Encoder | EmbeddingFunction, role: str | None) -> Method:
-    """The method closest to real deletions (docs/faithfulness.md).
-
-    Static embeddings are their own decomposition, and an adjusted model is made for the papers': its padding reference
-    is zero.
-    """
-    static = isinstance(encoder, Encoder) and encoder.route(role).static
-    return IntegratedJacobian() if static or encoder.adjusted else Shapley(near=NEAR)
-
-
-def _assemble(
-    text: Text, units: tuple[Unit, ...], integral: Integral, output: Array, settings: dict[str, Any]
+def _contributions(
+    text: Text, units: tuple[Unit, ...], decomposition: Decomposition, settings: dict[str, Any]
 ) -> Contributions:
+    weights, residuals = decomposition.noise or (None, None)
     return Contributions(
         text=text.text,
         units=units,
         tokens=text.tokens,
-        values=integral.values,
-        error=integral.error,
-        reference=integral.reference,
-        embedding=integral.embedding,
-        output=output.astype(np.float64),
-        gap=integral.gap,
-        noise_weights=None if integral.noise is None else integral.noise[0],
-        noise_residuals=None if integral.noise is None else integral.noise[1],
+        values=decomposition.values,
+        error=decomposition.error,
+        reference=decomposition.reference,
+        embedding=decomposition.embedding,
+        output=decomposition.output.astype(np.float64),
+        gap=decomposition.gap,
+        noise_weights=weights,
+        noise_residuals=residuals,
         truncated=text.truncated,
         settings=settings,
     )
@@ -251,7 +215,5 @@ def windows(
 
 
 def _bar(total: int | None, noun: str) -> Any:
-    from tqdm.auto import tqdm
-
     # None: shown only where standard error is a terminal.
     return tqdm(total=total, unit=f" {noun}", disable=None)

@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from pairlens.attribution.decomposer import default_method
 from pairlens.errors import InputError, ModelError, choose
 from pairlens.lens import Lens
 from pairlens.lens import Method as Asked
+from pairlens.methods import default_method
 from pairlens.methods.fade import Fade
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion

@@ -12,20 +12,21 @@ import torch
 from torch import Tensor
 
 from pairlens.errors import InputError, ModelError, NotConverged, choose, whole
+from pairlens.methods.base import Batch, Decomposition, Method
 from pairlens.model.encoder import Encoder
 from pairlens.model.gates import OTHERS, POWERS, Gates, Positions, check_pooling, find_positions
 from pairlens.model.layers import differentiable
 from pairlens.model.loaded import PROBE
 from pairlens.model.reference import reference_ids, reference_token
 from pairlens.model.tokenize import Text
-from pairlens.quadrature.integrate import Integral, integrate, spread
+from pairlens.quadrature.integrate import Integral, integrate
 from pairlens.quadrature.paths import Problems
 from pairlens.quadrature.rules import Rule
 from pairlens.shapes import Array, Embeddings, Points, Rows
 
 
 @dataclass(frozen=True)
-class Fade:
+class Fade(Method):
     """Aumann-Shapley values of soft deletion.
 
     Every token of the text has a gate g in [0, 1]: log g is added to all attention scores that the token gets, in every
@@ -56,30 +57,21 @@ class Fade:
         whole("Fade's seed", self.seed, 0)
 
     def describe(self, encoder: Encoder, role: str | None) -> dict[str, Any]:
-        """What of this method belongs into a result's settings."""
+        """The method's own entries of a result's settings."""
         own = {"paths": self.paths, "seed": self.seed} if self.paths > 1 else {}
         return {"layer": None, "reference": "special tokens", "positions": self.positions, **own}
 
-    def decompose(
-        self,
-        encoder: Encoder,
-        texts: Sequence[Text],
-        labels: Sequence[Sequence[int]],
-        counts: Sequence[int],
-        *,
-        space: str,
-        rule: Rule,
-    ) -> list[tuple[Integral, Array]]:
-        """Contributions of groups of tokens, for texts of one length and role; see `Method`."""
-        role = texts[0].role
+    def decompose(self, encoder: Encoder, batch: Batch, rule: Rule) -> list[Decomposition]:
+        """One decomposition per text of the batch."""
+        role = batch.role
         route = encoder.route(role)
         if route.static:
             raise ModelError("static embeddings are their own decomposition: use method='integrated-jacobian'.")
-        check_pooling(encoder.pooling(role), route.modules, texts)
-        # A text stands there once for every path.
-        texts = [text for text in texts for _ in range(self.paths)]
-        labels = [row for row in labels for _ in range(self.paths)]
-        counts = [count for count in counts for _ in range(self.paths)]
+        check_pooling(encoder.pooling(role), route.modules, batch.texts)
+        space = batch.space
+        # Every path is a problem of its own, so each text is repeated once per path.
+        texts = [text for text in batch.texts for _ in range(self.paths)]
+        labels = [row for row in batch.labels for _ in range(self.paths)]
         with encoder.running():
             function = self.function(encoder, texts, space)
             heads = encoder.heads(texts, 0, "padding", space)
@@ -101,9 +93,12 @@ class Fade:
             integrals = _integrate(problems, texts, plain, rule)
             if encoder.adjusted:
                 integrals = [_from_zero(integral) for integral in integrals]
-        rows = [spread(*parts) for parts in zip(integrals, active, counts, strict=True)]
-        means = [_mean(rows[start : start + self.paths]) for start in range(0, len(texts), self.paths)]
-        return list(zip(means, output[:: self.paths], strict=True))
+        means = [_mean(integrals[start : start + self.paths]) for start in range(0, len(texts), self.paths)]
+        columns = zip(means, output[:: self.paths], active[:: self.paths], batch.counts, strict=True)
+        return [
+            Decomposition.from_integral(integral, row).expand(players, count)
+            for integral, row, players, count in columns
+        ]
 
     def function(self, encoder: Encoder, texts: Sequence[Text], space: str) -> Callable[[Points, Rows], Embeddings]:
         """The embedding as a function of the path's variable u of every token, gates being a power of it.

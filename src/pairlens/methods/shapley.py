@@ -8,20 +8,18 @@ A text of n units has 2ⁿ subsets. Where those are too many, some are tried (co
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from pairlens import progress
 from pairlens.errors import InputError, NotConverged, whole
-from pairlens.model.tokenize import Text
-from pairlens.quadrature.integrate import Integral, spread
+from pairlens.linalg import length
+from pairlens.methods.base import Batch, Decomposition, Method
 from pairlens.quadrature.rules import Rule
 from pairlens.shapes import Array
-from pairlens.subsets.kriging import exact, kriged
-from pairlens.subsets.sampling import allot, draw
+from pairlens.subsets import Shares, SubsetSampler, exact, kriged
 
 FEWEST, PER_UNIT, MOST = 160, 8, 400
 """Subsets tried by default: so many for each unit, within bounds. Half of the tokens are gone in the average subset, so
@@ -34,7 +32,7 @@ MOST_PASSES = 8192
 
 
 @dataclass(frozen=True)
-class Shapley:
+class Shapley(Method):
     """Shapley values of deletions: complete, exact for short texts, else with standard errors.
 
     Attributes:
@@ -53,6 +51,7 @@ class Shapley:
     near: float = 1.0
     error: float | None = None
     name = "shapley"
+    deletes = True
 
     def __post_init__(self) -> None:
         if self.permutations is not None and self.passes is not None:
@@ -68,67 +67,62 @@ class Shapley:
             raise InputError(f"Shapley's error must lie between 0 and 1, for example 0.02; it is {error!r}.")
 
     def describe(self, encoder: Any, role: str | None) -> dict[str, Any]:
-        """What of this method belongs into a result's settings."""
+        """The method's own entries of a result's settings."""
         asked = {"permutations": self.permutations, "passes": self.passes, "error": self.error}
         given = {name: value for name, value in asked.items() if value is not None}
         given |= {"near": self.near} if self.near != 1 else {}
         return {"layer": None, "reference": "empty", "rule": None, **given, "seed": self.seed}
 
-    def decompose(
-        self,
-        encoder: Any,
-        texts: Sequence[Text],
-        labels: Sequence[Sequence[int]],
-        counts: Sequence[int],
-        *,
-        space: str,
-        rule: Rule,
-    ) -> list[tuple[Integral, Array]]:
-        """Contributions of groups of tokens, for texts of one role; `rule` is for integrals and not used here.
+    def with_passes(self, passes: int | None) -> Shapley:
+        """The same method with another budget of forward passes; None is the default budget."""
+        return replace(self, passes=passes, permutations=None)
 
-        Returns:
-            One result a text, in the form of an integral, with the model's own output for it. `nodes` counts passes.
-        """
-        games = encoder.games(texts, labels, space)
-        studies = [
-            _Study(len(players), self.near, zlib.crc32(text.text.encode()) ^ self.seed * 2654435761 % 2**32)
-            for text, players in zip(texts, games.players, strict=True)
+    def decompose(self, encoder: Any, batch: Batch, rule: Rule) -> list[Decomposition]:
+        """One decomposition per text of the batch; `rule` is ignored. `nodes` counts forward passes."""
+        games = encoder.games(batch.texts, batch.labels, batch.space)
+        estimates = [
+            _Estimate(text.text, len(players), self.near, self.seed)
+            for text, players in zip(batch.texts, games.players, strict=True)
         ]
-        budgets = [self._budget(study.players) for study in studies]
-        waiting = list(range(len(texts)))
+        budgets = [self._budget(len(players)) for players in games.players]
+        unfinished = list(range(len(estimates)))
         reached, until = 0.0, 0.9 if self.error is None else 0.5
-        while waiting:
-            fresh = [study.grow(budgets[i] if i in waiting else 0) for i, study in enumerate(studies)]
+        while unfinished:
+            subsets = [
+                estimate.sampler.grow(budget) if i in unfinished else estimate.sampler.tried[:0]
+                for i, (estimate, budget) in enumerate(zip(estimates, budgets, strict=True))
+            ]
             with progress.share(reached, until):
-                found = games.values(fresh)
-            for study, coalitions, values in zip(studies, fresh, found, strict=True):
-                study.learn(coalitions, values)
+                embeddings = games.values(subsets)
+            for i in unfinished:
+                estimates[i].learn(embeddings[i])
                 progress.report(until)
             reached, until = until, (until + 0.9) / 2
-            waiting = [i for i in waiting if not self._done(studies[i], texts[i].text)]
+            unfinished = [i for i in unfinished if not self._is_precise(estimates[i])]
             budgets = [2 * budget for budget in budgets]
         with progress.share(0.9, 1):
-            outputs = encoder.outputs(texts)
-        rows = [
-            spread(study.solution, players, count)
-            for study, players, count in zip(studies, games.players, counts, strict=True)
+            outputs = encoder.outputs(batch.texts)
+        return [
+            estimate.decomposition(output).expand(players, count)
+            for estimate, output, players, count in zip(estimates, outputs, games.players, batch.counts, strict=True)
         ]
-        return list(zip(rows, outputs, strict=True))
 
     def _budget(self, players: int) -> int:
         if self.permutations is not None:
             return self.permutations * players
         return min(max(FEWEST, PER_UNIT * players), MOST) if self.passes is None else self.passes
 
-    def _done(self, study: _Study, text: str) -> bool:
-        solution = study.solution
-        size = float(np.linalg.norm(solution.embedding - solution.reference))
-        if self.error is None or not solution.error.any() or solution.error.max() <= self.error * size:
+    def _is_precise(self, estimate: _Estimate) -> bool:
+        """Whether the standard errors are as small as asked for; raises where more passes cannot be afforded."""
+        error = estimate.shares.error
+        if self.error is None or not error.any():
             return True
-        if 2 * len(study.tried) > MOST_PASSES:
-            reached = solution.error.max() / size
+        reached, passes = float(error.max()) / length(estimate.total), len(estimate.sampler.tried)
+        if reached <= self.error:
+            return True
+        if 2 * passes > MOST_PASSES:
             raise NotConverged(
-                f"the standard error of {text!r:.60} is {reached:.1e} after {len(study.tried)} forward passes, and "
+                f"the standard error of {estimate.text!r:.60} is {reached:.1e} after {passes} forward passes, and "
                 f"{self.error:.0e} was asked for. What helps: ask for less (error={reached * 1.2:.0e}), or for a "
                 "coarser level.",
                 gap=reached,
@@ -137,44 +131,45 @@ class Shapley:
         return False
 
 
-class _Study:
-    """What is known of one text's game."""
+class _Estimate:
+    """Shapley values of one text's units, from the embeddings of the subsets tried so far."""
 
-    def __init__(self, players: int, near: float, seed: int) -> None:
-        self.players = players
+    shares: Shares
+
+    def __init__(self, text: str, players: int, near: float, seed: int) -> None:
+        self.text = text
+        # The seed depends on the text alone, not on what is decomposed beside it.
+        random = np.random.default_rng(zlib.crc32(text.encode()) ^ seed * 2654435761 % 2**32)
+        self.sampler = SubsetSampler(players, random)
         self._near = near
-        self._random = np.random.default_rng(seed)
-        self._strata: dict[int, dict[bytes, None]] = {}
-        self.tried = np.zeros((0, players), dtype=bool)
-        self._values = np.zeros((0, 0))
-        self.solution: Integral
+        self._embeddings = np.zeros((0, 0))
 
-    def grow(self, passes: int) -> Array:
-        """New coalitions, so that about `passes` are tried in all, the two ends among them."""
-        n = self.players
-        if not passes:
-            return np.zeros((0, n), dtype=bool)
-        if 2**n <= max(passes, 2):
-            everything = (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(bool)
-            known = {row.tobytes() for row in self.tried}
-            return np.array([row for row in everything if row.tobytes() not in known]).reshape(-1, n)
-        fresh = [] if len(self.tried) else [np.zeros((1, n), dtype=bool), np.ones((1, n), dtype=bool)]
-        for size, pairs in allot(n, max(1, passes // 2 - 1)).items():
-            stratum = self._strata.setdefault(size, {})
-            drawn = draw(n, size, pairs - len(stratum), stratum, self._random)
-            fresh += [drawn, ~drawn]
-        return np.concatenate(fresh)
-
-    def learn(self, coalitions: Array, values: Array) -> None:
-        """Take in the values of new coalitions, and solve."""
-        if not len(coalitions):
-            return
-        self.tried = np.concatenate([self.tried, coalitions])
-        self._values = np.concatenate([self._values.reshape(-1, values.shape[1]), values])
-        solve = exact if self.exact else kriged
-        self.solution = solve(self.tried, self._values, self._near)
+    def learn(self, embeddings: Array) -> None:
+        """Add the embeddings of the subsets drawn last, and estimate the shares again."""
+        if len(embeddings):
+            self._embeddings = np.concatenate([self._embeddings.reshape(-1, embeddings.shape[1]), embeddings])
+            solve = exact if self.sampler.exhausted else kriged
+            self.shares = solve(self.sampler.tried, self._embeddings, self._near)
 
     @property
-    def exact(self) -> bool:
-        """Whether every coalition was tried."""
-        return self.players < 20 and len(self.tried) == 2**self.players
+    def total(self) -> Array:
+        """What the units contribute together, (dim,)."""
+        return self._at(self.sampler.players) - self._at(0)
+
+    def decomposition(self, output: Array) -> Decomposition:
+        """The result, with the model's own output for the text."""
+        size = length(self.total)
+        return Decomposition(
+            values=self.shares.values,
+            error=self.shares.error,
+            reference=self._at(0),
+            embedding=self._at(self.sampler.players),
+            output=output,
+            gap=length(self.shares.values.sum(0) - self.total) / size if size else 0.0,
+            nodes=len(self.sampler.tried),
+            noise=self.shares.noise,
+        )
+
+    def _at(self, size: int) -> Array:
+        """The embedding of the empty subset, or of the whole text."""
+        return self._embeddings[self.sampler.tried.sum(1) == size][0]

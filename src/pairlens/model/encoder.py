@@ -52,6 +52,9 @@ class Encoder(Model):
             that no longer fits costs time, never the tolerance.
     """
 
+    has_layers = True
+    finest_level = "token"
+
     def __init__(
         self, model: Any = None, *, device: Any = None, dtype: torch.dtype = torch.float32, matmul: str = "highest"
     ) -> None:
@@ -67,6 +70,15 @@ class Encoder(Model):
         other._graphs, other._memory = Graphs(self.device), Memory()
         other._lanes = Lanes(self.device) if self._lanes else None
         return other
+
+    def is_static(self, role: str | None) -> bool:
+        """Whether texts of this role are embedded as a mean of token vectors, without layers."""
+        return self.route(role).static
+
+    @property
+    def concurrent_batches(self) -> int:
+        """How many batches may run beside each other: 2 on a CUDA device, as a pair's texts rarely have one length."""
+        return 1 if self._lanes is None else 2
 
     def forget(self) -> None:
         """Forget the references' states: what comes next costs what it costs the first time."""

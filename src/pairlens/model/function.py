@@ -34,6 +34,9 @@ class EmbeddingFunction:
     adjusted = False
     precision = "float64"
     fingerprint = None
+    has_layers = False
+    finest_level = "word"
+    concurrent_batches = 1
 
     def __init__(self, embed: Callable[[list[str]], Any], *, name: str, empty: str, measure: str) -> None:
         if not callable(embed):
@@ -52,6 +55,14 @@ class EmbeddingFunction:
         other = copy.copy(self)
         other._known = {}
         return other
+
+    def is_static(self, role: str | None) -> bool:
+        """False: nothing is known of how the function works."""
+        return False
+
+    def lanes(self, count: int) -> tuple[()]:
+        """No contexts: the function decides where it computes."""
+        return ()
 
     def layers(self, role: str | None = None) -> int:
         """None that can be seen."""

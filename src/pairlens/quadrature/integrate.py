@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -38,7 +38,6 @@ class Integral:
 
     `values` (groups, dim); `error` (groups,) an estimate of the norm of each row's own error; `reference` e(r) and
     `embedding` e(x), (dim,); `gap` the relative error of the total, measured; `nodes` how many points were used.
-    `noise`: for methods that sample, the errors as independent draws: weights (draws, groups), residuals (draws, dim).
     """
 
     values: Values
@@ -47,19 +46,6 @@ class Integral:
     embedding: Array
     gap: float
     nodes: int
-    noise: tuple[Array, Array] | None = None
-
-
-def spread(integral: Integral, active: Sequence[int], count: int) -> Integral:
-    """The integral with `count` rows, zero for the groups that are not among the active ones."""
-    values, error = np.zeros((count, integral.values.shape[1])), np.zeros(count)
-    values[active], error[active] = integral.values, integral.error
-    noise = integral.noise
-    if noise is not None:
-        weights = np.zeros((len(noise[0]), count))
-        weights[:, active] = noise[0]
-        noise = (weights, noise[1])
-    return replace(integral, values=values, error=error, noise=noise)
 
 
 def integrate(problems: Problems, rule: Rule) -> list[Integral]:

@@ -23,11 +23,11 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from pairlens import linalg
-from pairlens.quadrature.integrate import Integral
 from pairlens.shapes import Array
 
 SPECIAL = 2.0
@@ -38,6 +38,25 @@ ENOUGH = 5
 """Subsets a unit from which on half of them still determine the shares, so that halves tell the size of the error."""
 NUGGET = 1e-3
 """The share of an embedding's variance that its neighbours say nothing about."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What every player contributes, (players, dim), and the errors of estimates as independent draws.
+
+    `noise` holds weights (draws, players) and residuals (draws, dim); None where every subset was tried.
+    """
+
+    values: Array
+    noise: tuple[Array, Array] | None = None
+
+    @property
+    def error(self) -> Array:
+        """The standard error of each player's vector, as a norm, (players,)."""
+        if self.noise is None:
+            return np.zeros(len(self.values))
+        weights, residuals = self.noise
+        return np.sqrt((weights**2).T @ (residuals**2).sum(1))
 
 
 def chances(n: int, near: float) -> Array:
@@ -52,33 +71,33 @@ def chances(n: int, near: float) -> Array:
     return rising / rising.sum()
 
 
-def exact(coalitions: Array, values: Array, near: float = 1.0) -> Integral:
-    """Shares from the values of all coalitions."""
-    n = coalitions.shape[1]
-    sizes = coalitions.sum(1)
+def exact(subsets: Array, values: Array, near: float = 1.0) -> Shares:
+    """Shares from the values of all subsets."""
+    n = subsets.shape[1]
+    sizes = subsets.sum(1)
     weight = chances(n, near) / np.array([math.comb(n - 1, size) for size in range(n)])
     joined = np.where(sizes > 0, weight[sizes - 1], 0.0)[:, None]
     left = np.where(sizes < n, weight[np.minimum(sizes, n - 1)], 0.0)[:, None]
-    shares = np.where(coalitions, joined, -left).T @ values
-    return _integral(_complete(shares, sizes, values), coalitions, values, None)
+    shares = np.where(subsets, joined, -left).T @ values
+    return Shares(_complete(shares, sizes, values))
 
 
-def kriged(coalitions: Array, values: Array, near: float = 1.0) -> Integral:
-    """Shares of the prediction from the values of some coalitions, with their standard errors.
+def kriged(subsets: Array, values: Array, near: float = 1.0) -> Shares:
+    """Shares of the prediction from the values of some subsets, with their standard errors.
 
     The kernel says how the error is spread over units and dimensions. Its size is measured: two halves of what was
     tried give two estimates, and these must differ by what their own errors say.
     """
-    shares, weights, residuals = _predict(coalitions, values, near)
-    if len(coalitions) < ENOUGH * len(shares):
-        return _integral(shares, coalitions, values, (weights, residuals))
-    one, other = (_predict(coalitions[half], values[half], near) for half in _halves(coalitions))
+    shares, weights, residuals = _predict(subsets, values, near)
+    if len(subsets) < ENOUGH * len(shares):
+        return Shares(shares, (weights, residuals))
+    one, other = (_predict(subsets[half], values[half], near) for half in _halves(subsets))
     claimed = float(_rows(one).sum() + _rows(other).sum())
     found = float(((one[0] - other[0]) ** 2).sum())
     if 0 < found < claimed:
         # Halves know less than half, so that they differ by more says little. By less: the kernel is too rough.
         weights = weights * math.sqrt(found / claimed)
-    return _integral(shares, coalitions, values, (weights, residuals))
+    return Shares(shares, (weights, residuals))
 
 
 def _rows(prediction: tuple[Array, Array, Array]) -> Array:
@@ -86,42 +105,42 @@ def _rows(prediction: tuple[Array, Array, Array]) -> Array:
     return (prediction[1] ** 2).T @ (prediction[2] ** 2).sum(1)
 
 
-def _halves(coalitions: Array) -> tuple[Array, Array]:
+def _halves(subsets: Array) -> tuple[Array, Array]:
     """Two halves of complementary pairs, of every size the same number; sizes tried in full are in both."""
-    sizes = coalitions.sum(1)
+    sizes = subsets.sum(1)
     seen: dict[int, int] = {}
     side: dict[bytes, int] = {}
-    for row, size in zip(coalitions, sizes, strict=True):
+    for row, size in zip(subsets, sizes, strict=True):
         if row.tobytes() not in side:
             small = min(int(size), len(row) - int(size))
             seen[small] = seen.get(small, small) + 1  # odd sizes begin with the other half
             side[row.tobytes()] = side[(~row).tobytes()] = seen[small] % 2
-    halves = np.array([side[row.tobytes()] for row in coalitions])
-    full = ~_partly(coalitions)
+    halves = np.array([side[row.tobytes()] for row in subsets])
+    full = ~_partly(subsets)
     return full | (halves == 0), full | (halves == 1)
 
 
-def _partly(coalitions: Array) -> Array:
-    """For every coalition, whether others of its size were not tried."""
-    sizes = coalitions.sum(1)
-    n = coalitions.shape[1]
+def _partly(subsets: Array) -> Array:
+    """For every subset, whether others of its size were not tried."""
+    sizes = subsets.sum(1)
+    n = subsets.shape[1]
     counts = np.bincount(sizes, minlength=n + 1)
     return np.array([count < math.comb(n, size) for size, count in enumerate(counts)])[sizes]
 
 
-def _predict(coalitions: Array, values: Array, near: float) -> tuple[Array, Array, Array]:
+def _predict(subsets: Array, values: Array, near: float) -> tuple[Array, Array, Array]:
     """Shares (players, dim) and, up to size, their errors: weights (draws, players) and residuals (draws, dim)."""
-    n = coalitions.shape[1]
-    sizes = coalitions.sum(1)
+    n = subsets.shape[1]
+    sizes = subsets.sum(1)
     start, ends = values[sizes == 0], np.isin(sizes, (0, n))
-    member = coalitions.astype(float)
+    member = subsets.astype(float)
     kernel = _kernel(linalg.product(member, member.T), sizes[:, None], sizes[None])
     # The two ends are met exactly, so that the shares add up.
     kernel[np.diag_indices_from(kernel)] += np.where(ends, 1e-9, NUGGET)
     inverse = linalg.inverse(kernel)
     inverse = (inverse + inverse.T) / 2
     sections, own, other = _sections(n, near)
-    functional = np.where(coalitions, sections[1][sizes][:, None], sections[0][sizes][:, None]).T  # (players, tried)
+    functional = np.where(subsets, sections[1][sizes][:, None], sections[0][sizes][:, None]).T  # (players, tried)
     duals = linalg.product(inverse, values - start)
     shares = linalg.product(functional, duals)
     # What shares miss of the whole is known exactly, so their sum is not uncertain, only its parts.
@@ -135,7 +154,7 @@ def _predict(coalitions: Array, values: Array, near: float) -> tuple[Array, Arra
     # How far subsets are from what all others predict, in units of the prediction's own error. Sizes that were tried in
     # full leave nothing to predict, so what happens there is no one's error; of the others, the share tried is known.
     residuals = duals / np.sqrt(np.diag(inverse))[:, None]
-    partly = _partly(coalitions)
+    partly = _partly(subsets)
     unknown = 1 - math.exp(math.log(len(values)) - n * math.log(2))
     weights = influence.T[partly]  # (tried, players)
     weights *= np.sqrt(remaining * unknown / np.maximum((weights**2).sum(0), 1e-300))
@@ -186,14 +205,3 @@ def _parts(shares: Array) -> Array:
     """Of what the shares miss, how much each takes: as much as it is large, (players,), summing to one."""
     large = np.linalg.norm(shares, axis=1)
     return large / large.sum() if large.any() else np.full(len(large), 1 / len(large))
-
-
-def _integral(shares: Array, coalitions: Array, values: Array, noise: tuple[Array, Array] | None) -> Integral:
-    """The result in the form that all methods share."""
-    sizes = coalitions.sum(1)
-    reference, embedding = values[sizes == 0][0], values[sizes == coalitions.shape[1]][0]
-    total = embedding - reference
-    error = np.zeros(len(shares)) if noise is None else np.sqrt((noise[0] ** 2).T @ (noise[1] ** 2).sum(1))
-    size = float(np.linalg.norm(total))
-    gap = float(np.linalg.norm(shares.sum(0) - total)) / size if size else 0.0
-    return Integral(shares, error, reference, embedding, gap=gap, nodes=len(values), noise=noise)

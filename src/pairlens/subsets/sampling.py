@@ -12,6 +12,49 @@ import numpy as np
 from pairlens.shapes import Array
 
 
+class SubsetSampler:
+    """Draws subsets of a text's units, more at every call and none twice.
+
+    A subset is a row of booleans: which units stay. The first call returns the empty and the full subset too.
+
+    Args:
+        players: how many units can be deleted.
+        random: where the drawn subsets come from.
+    """
+
+    def __init__(self, players: int, random: np.random.Generator) -> None:
+        self.players = players
+        self.tried = np.zeros((0, players), dtype=bool)
+        self._random = random
+        self._drawn_by_size: dict[int, dict[bytes, None]] = {}
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether every subset was tried."""
+        return self.players < 20 and len(self.tried) == 2**self.players
+
+    def grow(self, passes: int) -> Array:
+        """New subsets, so that about `passes` are tried in all; every subset where there are no more than that."""
+        n = self.players
+        if 2**n <= max(passes, 2):
+            tried = {row.tobytes() for row in self.tried}
+            fresh = np.array([row for row in every_subset(n) if row.tobytes() not in tried], dtype=bool).reshape(-1, n)
+        else:
+            parts = [] if len(self.tried) else [np.zeros((1, n), dtype=bool), np.ones((1, n), dtype=bool)]
+            for size, pairs in allot(n, max(1, passes // 2 - 1)).items():
+                known = self._drawn_by_size.setdefault(size, {})
+                drawn = draw(n, size, pairs - len(known), known, self._random)
+                parts += [drawn, ~drawn]
+            fresh = np.concatenate(parts)
+        self.tried = np.concatenate([self.tried, fresh])
+        return fresh
+
+
+def every_subset(n: int) -> Array:
+    """All subsets of n units, (2ⁿ, n)."""
+    return (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(bool)
+
+
 def allot(n: int, pairs: int) -> dict[int, int]:
     """How many complementary pairs to try of every size up to n/2: evenly, but no more than there are.
 

@@ -17,7 +17,8 @@ from starlette.types import ASGIApp
 
 import pairlens
 from pairlens.errors import PairlensError
-from pairlens.lens import METHODS, Lens
+from pairlens.lens import Lens
+from pairlens.methods import METHODS
 from pairlens.render import html
 from pairlens.web import requests, schemas
 from pairlens.web.limits import Limits, Refusal

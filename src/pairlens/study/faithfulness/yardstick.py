@@ -12,8 +12,7 @@ from pairlens.lens import Lens
 from pairlens.shapes import Array
 from pairlens.study.faithfulness.deletions import Deletions
 from pairlens.study.faithfulness.measures import spearman
-from pairlens.subsets.kriging import exact, kriged
-from pairlens.subsets.sampling import allot, draw
+from pairlens.subsets import SubsetSampler, every_subset, exact, kriged
 
 EXACT = 2048
 """A text with no more subsets of units than this is solved by going through all of them."""
@@ -75,10 +74,8 @@ class Run:
     def __init__(self, side: Deletions, seed: int, limit: int = EXACT) -> None:
         self.side = side
         self.limit = limit
-        self._random = np.random.default_rng([seed, zlib.crc32(side.text.text.encode())])
-        ends = np.zeros(side.count, dtype=bool), np.ones(side.count, dtype=bool)
-        self._tried = np.array(ends)
-        self._known: dict[int, dict[bytes, None]] = {}
+        random = np.random.default_rng([seed, zlib.crc32(side.text.text.encode())])
+        self._sampler = SubsetSampler(side.count, random)
 
     def exact(self, passes: int) -> bool:
         """Whether all subsets are tried."""
@@ -88,16 +85,14 @@ class Run:
         """The values after about so many forward passes in all."""
         if self.exact(passes):
             return solve(self.side)
-        for size, pairs in allot(self.side.count, passes // 2 - 1).items():
-            known = self._known.setdefault(size, {})
-            drawn = draw(self.side.count, size, pairs - len(known), known, self._random)
-            self._tried = np.concatenate([self._tried, drawn, ~drawn])
-        return _contributions(self.side, kriged(self._tried, self.side.embed(self._tried)).values)
+        self._sampler.grow(passes)
+        tried = self._sampler.tried
+        return _contributions(self.side, kriged(tried, self.side.embed(tried)).values)
 
 
 def solve(side: Deletions) -> Contributions:
     """Exact Shapley values of a text, from the embeddings of all its subsets."""
-    members = (np.arange(2**side.count)[:, None] >> np.arange(side.count) & 1).astype(bool)
+    members = every_subset(side.count)
     return _contributions(side, exact(members, side.embed(members)).values)
 
 

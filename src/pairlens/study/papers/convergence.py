@@ -15,9 +15,9 @@ from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.side import space_for
 from pairlens.errors import InputError, NotConverged, ReferenceWarning, TruncationWarning
 from pairlens.io.tables import Row as Pair
+from pairlens.methods import Batch, Decomposition
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.model.tokenize import Text
-from pairlens.quadrature.integrate import Integral
 from pairlens.quadrature.rules import Adaptive, GaussLegendre, Riemann, Rule, Table
 from pairlens.shapes import Array
 from pairlens.study import picture
@@ -141,14 +141,13 @@ class Total:
     """The sum of all contributions of one text, (dim,), by whichever rule was taken last, and its number of points."""
 
     text: Text
-    integral: Integral = field(init=False)
-    output: Array = field(init=False)
+    decomposition: Decomposition = field(init=False)
     sum: Array = field(init=False)
     points: int = field(init=False)
 
     def contributions(self, space: str) -> Contributions:
         """The sum, as contributions of one unit."""
-        reference, embedding = self.integral.reference, self.integral.embedding
+        reference, embedding = self.decomposition.reference, self.decomposition.embedding
         target = embedding - reference
         size = float(np.linalg.norm(target))
         return Contributions(
@@ -159,7 +158,7 @@ class Total:
             error=np.zeros(1),
             reference=reference,
             embedding=embedding,
-            output=self.output.astype(np.float64),
+            output=self.decomposition.output.astype(np.float64),
             gap=float(np.linalg.norm(self.sum - target)) / size if size else 0.0,
             settings={"space": space},
         )
@@ -199,9 +198,8 @@ class Totals:
     def _take(self, group: Sequence[Total], rule: Rule) -> None:
         labels = [[0] * len(total.text.tokens) for total in group]
         try:
-            solved = self._method.decompose(
-                self.encoder, [t.text for t in group], labels, [1] * len(group), space=self._space, rule=rule
-            )
+            batch = Batch([t.text for t in group], labels, [1] * len(group), self._space)
+            solved = self._method.decompose(self.encoder, batch, rule)
         except NotConverged:
             # In single precision the tightest tolerances are out of reach at the first layers. Halves of the group tell
             # for which of its texts.
@@ -209,9 +207,9 @@ class Totals:
             for half in (group[:middle], group[middle:]) if middle else ():
                 self._take(half, rule)
             return
-        for total, (integral, output) in zip(group, solved, strict=True):
-            total.integral, total.output = integral, output
-            total.sum, total.points = integral.values[0], integral.nodes
+        for total, decomposition in zip(group, solved, strict=True):
+            total.decomposition = decomposition
+            total.sum, total.points = decomposition.values[0], decomposition.nodes
 
     def refine(self, count: int) -> None:
         """Use `count` equal steps, a power of two, after half as many."""

@@ -1,0 +1,63 @@
+"""From the method, layer and reference that a user asks for to a method object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pairlens.errors import InputError, ModelError, choose
+from pairlens.methods.base import Method
+from pairlens.methods.fade import Fade
+from pairlens.methods.integrated_jacobian import IntegratedJacobian
+from pairlens.methods.occlusion import Occlusion
+from pairlens.methods.shapley import NEAR, Shapley
+
+METHODS = ("shapley", "integrated-jacobian", "fade", "occlusion", "output")
+WITHOUT_LAYERS = {"shapley": Shapley, "fade": Fade, "occlusion": Occlusion}
+
+
+def choose_method(method: Any, layer: int | None, reference: str | None) -> Method:
+    """The method object for a name or an object; `layer` and `reference` belong to integrated-jacobian alone."""
+    if isinstance(method, IntegratedJacobian):
+        for name, value in (("layer", layer), ("reference", reference)):
+            if value is not None:
+                raise InputError(
+                    f"{name}={value!r} beside a method object says the same thing twice: give it to the object, "
+                    f"IntegratedJacobian({name}={value!r})."
+                )
+        return method
+    if not isinstance(method, str | Method):
+        raise InputError(f"method is one of {', '.join(METHODS)} or an object of one, not {method!r}.")
+    if isinstance(method, Method) or choose("method", method, METHODS) in WITHOUT_LAYERS:
+        for name, value in (("layer", layer), ("reference", reference)):
+            if value is not None:
+                raise InputError(f"method={method!r} has no {name}; {name}={value!r} is for integrated-jacobian.")
+        return method if isinstance(method, Method) else WITHOUT_LAYERS[method]()
+    if method == "output":
+        if layer is not None:
+            raise InputError("method='output' is the last layer; leave layer out, or use integrated-jacobian.")
+        layer = -1
+    return IntegratedJacobian(
+        layer=0 if layer is None else layer, reference="padding" if reference is None else reference
+    )
+
+
+def default_method(encoder: Any, role: str | None) -> Method:
+    """The method closest to real deletions (docs/faithfulness.md).
+
+    Static embeddings are their own decomposition. An adjusted model is trained for integrated Jacobians: its padding
+    reference has a zero embedding.
+    """
+    if encoder.adjusted or encoder.is_static(role):
+        return IntegratedJacobian()
+    return Shapley(near=NEAR)
+
+
+def check_method(method: Method, encoder: Any, rule: Any) -> None:
+    """Raise where the model cannot be explained by this method, or a rule is given that the method would ignore."""
+    if not encoder.has_layers and not method.deletes:
+        raise ModelError(
+            f"{encoder.name} is a black box, without layers or gradients to look at: method is 'shapley' or "
+            f"'occlusion', not {method.name!r}."
+        )
+    if rule is not None and method.deletes:
+        raise InputError(f"method={method.name!r} does not integrate, so it takes no rule; leave rule={rule!r} out.")
