@@ -1,14 +1,15 @@
-"""`import pairlens` needs torch, numpy, transformers and sentence-transformers only, and is quick until it is used."""
+"""`import pairlens` needs four packages only, and loads torch on first use."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import version
 
+import pytest
+
+import pairlens
 from imports import OPTIONAL, WITHOUT
-
-# Everything that only an extra, the command line or the tests bring.
-
 
 EXPLAIN = (
     WITHOUT
@@ -36,7 +37,7 @@ def test_explaining_needs_no_optional_package():
     assert "explained 0." in run(EXPLAIN.format(optional=OPTIONAL))
 
 
-def test_what_is_blocked_is_missed():
+def test_a_blocked_package_cannot_be_imported():
     code = EXPLAIN.format(optional=[*OPTIONAL, "torch"])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "No module named 'torch'" in done.stderr
@@ -46,3 +47,17 @@ def test_importing_the_package_or_the_command_line_does_not_load_torch():
     heavy = ("torch", "transformers", "sentence_transformers")
     code = f"import sys, pairlens, pairlens.cli; print([m for m in {heavy} if m in sys.modules])"
     assert run(code).strip() == "[]"
+
+
+def test_every_public_name_is_listed_and_can_be_imported():
+    assert dir(pairlens) == sorted(pairlens.__all__)
+    assert all(getattr(pairlens, name) is not None for name in pairlens.__all__)
+
+
+def test_an_unknown_name_raises_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'Lense'"):
+        _ = pairlens.Lense  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_the_installed_version_is_the_version_of_the_package():
+    assert version("pairlens") == pairlens.__version__
