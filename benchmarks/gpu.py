@@ -26,8 +26,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from pairlens import GaussLegendre, Lens
 from pairlens.autodiff import kernels
 from pairlens.autodiff.dual import Groups
+from pairlens.autodiff.modes import differentiable
 from pairlens.model.encoder import Encoder
-from pairlens.model.layers import differentiable
 
 A = "A man is playing a guitar on the stage and a woman sings."
 B = "The woman sings while a man plays the guitar near a stage."

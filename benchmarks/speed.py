@@ -27,7 +27,7 @@ from pairlens import GaussLegendre, Lens, Shapley
 from pairlens.attribution.decomposer import Job
 from pairlens.attribution.stream import Pairs
 from pairlens.autodiff.dual import Groups
-from pairlens.model.layers import differentiable
+from pairlens.autodiff.modes import differentiable
 
 A, B = versus_papers.A, versus_papers.B
 WORDS = (

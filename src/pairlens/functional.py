@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from pairlens.attribution.contributions import Contributions
+from pairlens.autodiff.modes import differentiable
 from pairlens.errors import InputError
-from pairlens.model.layers import differentiable
 from pairlens.quadrature.integrate import check_groups, integrate
 from pairlens.quadrature.paths import Problems
 from pairlens.quadrature.rules import Rule, check_rule

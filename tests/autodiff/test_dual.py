@@ -15,8 +15,8 @@ from torch.func import jvp, vmap
 import zoo
 from pairlens import Adaptive, GaussLegendre, Lens
 from pairlens.autodiff import attention, deferred, dual, operations
+from pairlens.autodiff.modes import differentiable
 from pairlens.model.encoder import Encoder
-from pairlens.model.layers import differentiable
 
 A, B = zoo.TEXTS[:2]
 FLOAT32_INSIDE = ("modernbert", "qwen3", "gemma3", "embeddinggemma")

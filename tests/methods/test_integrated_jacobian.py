@@ -12,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 import oracles
 import zoo
 from pairlens import GaussLegendre, Lens, Riemann
-from pairlens.model.layers import differentiable
+from pairlens.autodiff.modes import differentiable
 from pairlens.model.loading import offline_model
 from pairlens.quadrature.paths import Problems, forward, reverse
 

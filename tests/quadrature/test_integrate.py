@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import pairlens
 from pairlens import Adaptive, GaussLegendre, InputError, NotConverged, NumericalError, Riemann
-from pairlens.model.layers import differentiable
+from pairlens.autodiff.modes import differentiable
 from pairlens.quadrature.integrate import integrate
 from pairlens.quadrature.paths import Problems, forward, reverse
 

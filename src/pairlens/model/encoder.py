@@ -16,12 +16,12 @@ from torch.func import jvp
 from pairlens import progress
 from pairlens.autodiff import dual
 from pairlens.autodiff.graphs import Graphs
+from pairlens.autodiff.modes import capturing, differentiable
 from pairlens.autodiff.streams import Lanes, Pending
 from pairlens.autodiff.tail import Tail, Then
 from pairlens.errors import ModelError
 from pairlens.model.deletion import Games, TokenGames
 from pairlens.model.gates import Gates, Positions, gated, pooling_weights
-from pairlens.model.layers import capturing, differentiable
 from pairlens.model.loaded import PROBE, Model
 from pairlens.model.reference import reference_ids, reference_key, reference_token
 from pairlens.model.route import Route

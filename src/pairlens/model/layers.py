@@ -8,16 +8,14 @@ layers are found by watching which list of modules the hidden states pass throug
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from pairlens.autodiff.modes import capturing
 from pairlens.errors import ModelError
 
 M = TypeVar("M", bound=nn.Module)
@@ -70,28 +68,6 @@ TRAINING_HOOKS = ("make_inputs_require_grads", "make_inputs_require_grad")
 def _tokenizes(thing: object) -> bool:
     names = ("convert_ids_to_tokens", "encode_batch")
     return not isinstance(thing, nn.Module) and any(hasattr(thing, name) for name in names)
-
-
-_ALONE = threading.RLock()
-"""PyTorch keeps its level of forward mode and its choice of attention kernels per process, not per thread."""
-
-
-@contextlib.contextmanager
-def differentiable(*, attention: bool = True) -> Iterator[None]:
-    """A context in which a twin can be differentiated in forward mode, whatever mode or autocast the caller is in.
-
-    Args:
-        attention: whether fused attention must be differentiable too; without, its fastest kernel is used.
-    """
-    with contextlib.ExitStack() as stack:
-        for context in (_ALONE, torch.inference_mode(False), torch.no_grad()):
-            stack.enter_context(context)
-        if attention:
-            stack.enter_context(sdpa_kernel(SDPBackend.MATH))
-        for device in ("cpu", "cuda", "mps", "xpu"):
-            if torch.is_autocast_enabled(device):
-                stack.enter_context(torch.autocast(device, enabled=False))
-        yield
 
 
 class Tap:
@@ -151,11 +127,6 @@ class Tap:
             self._inputs.append(hidden)
             self.handed.append(_first_row(output))
         return output
-
-
-def capturing(device: torch.device) -> bool:
-    """Whether what runs now is being captured for a graph."""
-    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
 
 
 def _first_row(output: Any) -> Any:

@@ -19,9 +19,9 @@ from torch.func import jvp, vjp, vmap
 from pairlens import progress
 from pairlens.autodiff.dual import Groups, grouped
 from pairlens.autodiff.graphs import padded
+from pairlens.autodiff.modes import differentiable
 from pairlens.autodiff.streams import Pending
 from pairlens.autodiff.tail import Tail
-from pairlens.model.layers import differentiable
 from pairlens.shapes import Array, Embeddings, Points, Rows
 
 Function = Callable[[Points, Rows], Embeddings]

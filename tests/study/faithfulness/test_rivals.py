@@ -12,8 +12,8 @@ import torch.nn.functional as F  # noqa: N812
 
 import zoo
 from pairlens import Lens
+from pairlens.autodiff.modes import differentiable
 from pairlens.errors import MissingExtra, ModelError
-from pairlens.model.layers import differentiable
 from pairlens.study.faithfulness import relevance, rivals
 from pairlens.study.faithfulness.relevance import LocallyLinear
 from pairlens.study.faithfulness.rivals import RIVALS, Side

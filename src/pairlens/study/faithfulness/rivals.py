@@ -19,11 +19,11 @@ from torch import Tensor
 from torch.func import jvp, vmap
 
 from pairlens.attribution.explanation import Explanation
-from pairlens.attribution.side import space_for
+from pairlens.attribution.treatments import space_for
+from pairlens.autodiff.modes import differentiable
 from pairlens.errors import MissingExtra, ModelError
 from pairlens.lens import Lens
 from pairlens.model.encoder import Encoder
-from pairlens.model.layers import differentiable
 from pairlens.model.states import Heads
 from pairlens.model.tokenize import Text
 from pairlens.shapes import Array
