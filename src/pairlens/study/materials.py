@@ -18,7 +18,7 @@ from pairlens.io.tables import Row
 from pairlens.lens import OTHERS, Lens
 from pairlens.shapes import Array
 from pairlens.study.archive import Archive, pack, unpack
-from pairlens.study.faithfulness.deletions import score
+from pairlens.study.statistics import score
 from pairlens.study.views import Choice, View
 
 if TYPE_CHECKING:

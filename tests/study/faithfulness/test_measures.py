@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy.stats import spearmanr
 
 import zoo
 from judging import PAIRS, sides_of
 from pairlens import Lens
 from pairlens.study.faithfulness import measures, yardstick
-from pairlens.study.faithfulness.deletions import Deletions, score
+from pairlens.study.faithfulness.deletions import Deletions
 from pairlens.study.faithfulness.rivals import transformer
+from pairlens.study.statistics import spearman
 
 
 @pytest.fixture(scope="module")
@@ -30,22 +30,6 @@ def sides(lens) -> list[Deletions]:
 
 
 # Measures.
-
-
-def test_spearman_is_the_rank_correlation():
-    random = np.random.default_rng(0)
-    x, y = random.integers(0, 5, 30).astype(float), random.standard_normal(30)
-    assert measures.spearman(x, y) == pytest.approx(spearmanr(x, y)[0])
-    assert measures.spearman(y, np.exp(y)) == pytest.approx(1.0)
-    assert measures.spearman(y, -(y**3)) == pytest.approx(-1.0)
-    assert measures.spearman(y.reshape(5, 6), y.reshape(5, 6)) == pytest.approx(1.0)
-
-
-def test_a_rank_correlation_that_means_nothing():
-    assert measures.spearman(np.ones(5), np.arange(5)) is None
-    assert measures.spearman(np.array([1.0, 2.0]), np.array([3.0, 4.0])) is None
-    assert measures.mean_of([None, 0.5, 1.0]) == 0.75
-    assert measures.mean_of([None]) is None
 
 
 def test_a_walk_deletes_the_units_of_each_pair_once():
@@ -115,12 +99,6 @@ def test_deletions_are_deletions_and_remembered(lens, sides, monkeypatch):
     assert np.array_equal(side.embed(left[::-1]), found[::-1])
 
 
-def test_the_score_of_embeddings():
-    a, b = np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([1.0, 0.0])
-    assert score(a, b, "cosine").tolist() == [0.6, 0.0]
-    assert score(a, b, "dot").tolist() == [3.0, 0.0]
-
-
 def test_the_exact_yardstick_is_the_mean_over_all_orders(lens):
     side = sides_of(lens, "The museum is open", "x")[0]
     assert side.count == 4
@@ -148,7 +126,7 @@ def test_the_sampled_yardstick_agrees_with_the_exact_one(lens):
     assert not sampled.exact
     assert sampled.agreement is not None
     assert sampled.agreement >= yardstick.AGREEMENT
-    agreement = measures.spearman(sampled.matrix, exact.matrix)
+    agreement = spearman(sampled.matrix, exact.matrix)
     assert agreement is not None
     assert agreement >= yardstick.AGREEMENT
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pairlens.attribution.explanation import Explanation
-from pairlens.attribution.side import TREATMENTS
+from pairlens.attribution.treatments import TREATMENTS
 from pairlens.errors import InputError, choose, whole
 from pairlens.lens import Lens
 from pairlens.methods.fade import Fade

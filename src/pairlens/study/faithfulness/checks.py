@@ -9,7 +9,8 @@ from pairlens.attribution.explanation import Explanation
 from pairlens.errors import PairlensError
 from pairlens.lens import Lens
 from pairlens.model.encoder import Encoder
-from pairlens.study.faithfulness import cost, measures, rewording, yardstick
+from pairlens.study import statistics
+from pairlens.study.faithfulness import cost, rewording, yardstick
 from pairlens.study.faithfulness.candidates import Candidate
 from pairlens.study.faithfulness.deletions import Deletions, of_text
 from pairlens.study.faithfulness.randomised import layer_count, randomise
@@ -71,13 +72,13 @@ class Checks:
             for depth in self._depths():
                 random = self._try(candidate, self._randomised(depth), texts)
                 if random is not None:
-                    own["sanity"][str(depth)] = measures.spearman(of_text(e, a, b), of_text(random, a, b))
+                    own["sanity"][str(depth)] = statistics.spearman(of_text(e, a, b), of_text(random, a, b))
             values[candidate.name] |= own
         record: Record = {"reworded": reworded}
         if truth.exact:
             # Where the truth is known, how good would the sampled yardstick have been?
             sampled = yardstick.measure_pair(self.lens, a, b, self.measure, exact=0)
-            record["sampled_yardstick"] = measures.spearman(sampled.matrix, truth.matrix)
+            record["sampled_yardstick"] = statistics.spearman(sampled.matrix, truth.matrix)
         return record
 
     def _try(self, candidate: Candidate, lens: Lens, texts: Sequence[str]) -> Explanation | None:

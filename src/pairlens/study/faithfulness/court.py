@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pairlens.attribution.explanation import Explanation
-from pairlens.attribution.side import MEASURES
+from pairlens.attribution.treatments import MEASURES
 from pairlens.errors import InputError, ModelError, PairlensError, ReferenceWarning, choose, whole
 from pairlens.lens import Lens
 from pairlens.model.encoder import Encoder
@@ -21,7 +21,8 @@ from pairlens.shapes import Array
 from pairlens.study.faithfulness import measures, yardstick
 from pairlens.study.faithfulness.candidates import Candidate
 from pairlens.study.faithfulness.checks import Checks
-from pairlens.study.faithfulness.deletions import Deletions, of_text, score
+from pairlens.study.faithfulness.deletions import Deletions, of_text
+from pairlens.study.statistics import mean_of, score, spearman
 
 Record = dict[str, Any]
 
@@ -175,6 +176,6 @@ def _ranks(e: Explanation, a: Deletions, b: Deletions, truth: Array, effects: tu
     """How an explanation's order of pairs, and of units, agrees with what the model says."""
     whole = _whole_effects(e, a, b)
     return {
-        "shapley": measures.spearman(of_text(e, a, b), truth),
-        "leave_one_out": measures.mean_of([measures.spearman(*pair) for pair in zip(whole, effects, strict=True)]),
+        "shapley": spearman(of_text(e, a, b), truth),
+        "leave_one_out": mean_of([spearman(*pair) for pair in zip(whole, effects, strict=True)]),
     }

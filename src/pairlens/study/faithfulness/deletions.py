@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pairlens.attribution.explanation import Explanation
-from pairlens.attribution.side import space_for
+from pairlens.attribution.treatments import space_for
 from pairlens.model.encoder import Encoder
 from pairlens.model.tokenize import Text
 from pairlens.shapes import Array
@@ -55,19 +55,6 @@ class Deletions:
     def whole(self) -> Array:
         """The embedding of the whole text, (dim,)."""
         return self.embed(np.ones((1, self.count), dtype=bool))[0]
-
-
-def score(a: Array, b: Array, measure: str) -> Array:
-    """The similarity of embeddings, row by row; an embedding of zero is similar to nothing.
-
-    Example:
-        >>> import numpy as np
-        >>> score(np.array([[3.0, 0.0]]), np.array([[2.0, 0.0]]), "cosine")
-        array([1.])
-    """
-    if measure == "cosine":
-        a, b = (x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-12) for x in (a, b))
-    return (a * b).sum(-1)
 
 
 def of_text(e: Explanation, a: Deletions, b: Deletions) -> Array:

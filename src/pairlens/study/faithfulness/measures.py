@@ -2,41 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import rankdata
 
 from pairlens.shapes import Array
 
 RESAMPLES = 2000
-FEWEST = 3
-"""Two numbers always agree or disagree perfectly, so a rank correlation of fewer than three says nothing."""
-
-
-def spearman(x: Array, y: Array) -> float | None:
-    """Spearman's rank correlation of two arrays of one shape; None where it means nothing.
-
-    Example:
-        >>> import numpy as np
-        >>> spearman(np.array([1.0, 2.0, 9.0]), np.array([0.1, 0.2, 0.3]))
-        1.0
-        >>> spearman(np.array([1.0, 1.0, 1.0]), np.array([0.1, 0.2, 0.3])) is None
-        True
-    """
-    ranks = [rankdata(np.asarray(values).ravel()) for values in (x, y)]
-    centred = [own - own.mean() for own in ranks]
-    size = np.sqrt((centred[0] ** 2).sum() * (centred[1] ** 2).sum())
-    if len(ranks[0]) < FEWEST or size == 0:
-        return None
-    return float(np.clip(centred[0] @ centred[1] / size, -1, 1))
-
-
-def mean_of(values: Sequence[float | None]) -> float | None:
-    """The mean of the numbers among these, or None if there are none."""
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
 
 
 # The pair-deletion curve.

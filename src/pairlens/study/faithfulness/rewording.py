@@ -11,8 +11,7 @@ from pairlens.attribution.explanation import Explanation
 from pairlens.errors import InputError
 from pairlens.model.encoder import Encoder
 from pairlens.model.tokenize import Text
-from pairlens.study.faithfulness.deletions import score
-from pairlens.study.faithfulness.measures import spearman
+from pairlens.study.statistics import score, spearman
 from pairlens.text.units import Unit
 
 CLOSE = 0.98

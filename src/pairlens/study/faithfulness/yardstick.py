@@ -11,7 +11,7 @@ from pairlens.attribution.contributions import Contributions
 from pairlens.lens import Lens
 from pairlens.shapes import Array
 from pairlens.study.faithfulness.deletions import Deletions
-from pairlens.study.faithfulness.measures import spearman
+from pairlens.study.statistics import spearman
 from pairlens.subsets import SubsetSampler, every_subset, exact, kriged
 
 EXACT = 2048

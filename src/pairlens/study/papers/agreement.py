@@ -11,9 +11,9 @@ from pairlens.lens import Lens
 from pairlens.shapes import Array
 from pairlens.study import picture
 from pairlens.study.catalogue import CATALOGUE
-from pairlens.study.faithfulness.measures import spearman
 from pairlens.study.materials import Explained, Materials, text_tokens
 from pairlens.study.result import Lacking, Result, Row
+from pairlens.study.statistics import spearman
 from pairlens.study.views import View
 
 if TYPE_CHECKING:

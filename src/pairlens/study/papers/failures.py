@@ -10,10 +10,10 @@ import numpy as np
 from pairlens.attribution.explanation import Explanation
 from pairlens.shapes import Array
 from pairlens.study.catalogue import CATALOGUE
-from pairlens.study.faithfulness.measures import spearman
 from pairlens.study.materials import Materials
 from pairlens.study.papers.layers import LONGEST
 from pairlens.study.result import Lacking, Result, Row, percent, signed
+from pairlens.study.statistics import spearman
 from pairlens.text.units import words
 
 if TYPE_CHECKING:

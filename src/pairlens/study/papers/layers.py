@@ -11,9 +11,9 @@ import numpy as np
 from pairlens.attribution.explanation import Explanation
 from pairlens.io.tables import Row as PairRow
 from pairlens.study.catalogue import CATALOGUE
-from pairlens.study.faithfulness.measures import mean_of, spearman
 from pairlens.study.materials import Materials, text_tokens
 from pairlens.study.result import Lacking, Result, Row, percent, signed
+from pairlens.study.statistics import mean_of, spearman
 from pairlens.study.views import View, static
 from pairlens.text.units import words
 

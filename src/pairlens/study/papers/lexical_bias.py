@@ -13,13 +13,13 @@ from pairlens.attribution.explanation import Explanation
 from pairlens.shapes import Array
 from pairlens.study import picture
 from pairlens.study.catalogue import CATALOGUE
-from pairlens.study.faithfulness.measures import spearman
 from pairlens.study.language.annotations import Side, by_word, report
 from pairlens.study.language.english import FUNCTION, FUNCTION_TAGS, is_cue
 from pairlens.study.language.wordnet import UPOS, WordNet
 from pairlens.study.materials import Materials
 from pairlens.study.papers.failures import scaled
 from pairlens.study.result import Result, Row, percent, signed
+from pairlens.study.statistics import spearman
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
