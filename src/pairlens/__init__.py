@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pairlens.adjusted.training import adjust
     from pairlens.attribution.contributions import Contributions
-    from pairlens.attribution.explanation import Contrast, Explanation
+    from pairlens.attribution.contrast import Contrast
+    from pairlens.attribution.explanation import Explanation
     from pairlens.errors import (
         InputError,
         MissingExtra,
@@ -48,7 +49,8 @@ _HOMES = {
         "ReferenceWarning",
         "TruncationWarning",
     ),
-    "pairlens.attribution.explanation": ("Contrast", "Explanation"),
+    "pairlens.attribution.contrast": ("Contrast",),
+    "pairlens.attribution.explanation": ("Explanation",),
     "pairlens.functional": ("decompose",),
     "pairlens.lens": ("Lens",),
     "pairlens.methods.fade": ("Fade",),

@@ -9,19 +9,21 @@ from typing import Any
 import torch
 
 from pairlens.attribution import treatments
+from pairlens.attribution.contrast import Contrast
 from pairlens.attribution.contributions import Contributions
-from pairlens.attribution.decomposer import Decomposer, Job, windows
-from pairlens.attribution.explanation import Contrast, Explanation, Pair
-from pairlens.attribution.side import MEASURES, TREATMENTS, space_for
-from pairlens.attribution.stream import Pairs, Roles, both_roles
+from pairlens.attribution.decomposer import Decomposer, Job
+from pairlens.attribution.explanation import Explanation, Pair
+from pairlens.attribution.options import Options, resolve_treatment
+from pairlens.attribution.stream import Roles, both_roles, stream_contributions, stream_explanations
+from pairlens.attribution.treatments import MEASURES
 from pairlens.autodiff.dual import PRECISIONS
 from pairlens.errors import InputError, ModelError, choose, whole
-from pairlens.methods import Method, check_method, choose_method
+from pairlens.methods import Method, choose_method
 from pairlens.model.encoder import Encoder
 from pairlens.model.function import EmbeddingFunction
-from pairlens.quadrature.rules import Adaptive, Rule, check_rule
+from pairlens.quadrature.rules import Rule
 from pairlens.shapes import Array
-from pairlens.text.units import Level, both_levels, zoomed
+from pairlens.text import Level, zoomed
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -247,15 +249,20 @@ class Lens:
             pairs: the pairs of texts; any iterable, read as far as needed.
             method: as for `explain`, like all options but these:
             progress: show a progress bar.
-            window: how many pairs are read ahead, to decompose texts of one length together; where all their texts
-                have come before, up to 64 windows, if they come within 0.2 s. With 1, each pair is explained before the
-                next is read.
+            window: how many pairs are read ahead, to decompose texts of one length together. With 1, each pair is
+                explained before the next is read.
         """
-        treatment, measure = self._treatment(reference_terms, measure)
-        work = self._decomposer(method, layer, reference, rule, tol, treatment, measure)
-        levels = both_levels(self._level(level))
-        chosen = Pairs(work, both_roles(roles), levels, reference_terms=treatment, measure=measure)
-        return chosen.explain(pairs, window, progress)
+        options = self.resolve(
+            method=method,
+            layer=layer,
+            reference=reference,
+            reference_terms=reference_terms,
+            measure=measure,
+            level=level,
+            rule=rule,
+            tol=tol,
+        )
+        return stream_explanations(self._decomposer(options), pairs, both_roles(roles), options, window, progress)
 
     def decompose(
         self,
@@ -284,16 +291,17 @@ class Lens:
         """
         if isinstance(texts, str):
             raise InputError("decompose takes several texts; for one, write decompose([text]).")
-        treatment, measure = self._treatment(reference_terms, measure)
-        work = self._decomposer(method, layer, reference, rule, tol, treatment, measure)
-        own: Any = self._level(level)
-
-        def stream() -> Iterator[Contributions]:
-            for jobs in windows(texts, window, progress, "texts", lambda text: Job.of(text, role, own)):
-                done = work.decompose(jobs)
-                yield from (done[job] for job in jobs)
-
-        return stream()
+        options = self.resolve(
+            method=method,
+            layer=layer,
+            reference=reference,
+            reference_terms=reference_terms,
+            measure=measure,
+            level=level,
+            rule=rule,
+            tol=tol,
+        )
+        return stream_contributions(self._decomposer(options), texts, role, options.levels[0], window, progress)
 
     def compare(
         self, a: Contributions, b: Contributions, *, reference_terms: str | None = None, measure: str | None = None
@@ -302,7 +310,7 @@ class Lens:
 
         The two may differ in layer, level or method; the settings then name both.
         """
-        treatment, measure = self._treatment(reference_terms, measure)
+        treatment, measure = resolve_treatment(self.encoder, reference_terms, measure)
         return treatments.explain(a, b, reference_terms=treatment, measure=measure)
 
     def contrast(self, query: str, a: str, b: str, **options: Any) -> Contrast:
@@ -335,58 +343,27 @@ class Lens:
             unit_b: the column.
             layer: as for `explain`, like the other options.
         """
-        treatment, measure = self._treatment(reference_terms, measure)
-        work = self._decomposer("integrated-jacobian", layer, reference, rule, tol, treatment, measure)
-        jobs = list(map(Job.of, (a, b), both_roles(roles), both_levels(self._level(level))))
-        sides = [work.decompose_features(job, unit) for job, unit in zip(jobs, (unit_a, unit_b), strict=True)]
-        return treatments.matrix(*sides, reference_terms=treatment, measure=measure)
+        options = self.resolve(
+            method="integrated-jacobian",
+            layer=layer,
+            reference=reference,
+            reference_terms=reference_terms,
+            measure=measure,
+            level=level,
+            rule=rule,
+            tol=tol,
+        )
+        decomposer = self._decomposer(options)
+        jobs = map(Job.of, (a, b), both_roles(roles), options.levels)
+        sides = [decomposer.decompose_features(job, unit) for job, unit in zip(jobs, (unit_a, unit_b), strict=True)]
+        return treatments.matrix_alone(*sides, **options.treatment)
 
-    # Inside.
+    def resolve(self, **options: Any) -> Options:
+        """The options of `explain`, checked, with defaults filled in: what a call with these options will do."""
+        return Options.resolve(self.encoder, **options)
 
-    def _treatment(self, reference_terms: str | None, measure: str | None) -> tuple[str, str]:
-        """Defaults filled in and names checked."""
-        treatment = ("shift" if self.adjusted else "project") if reference_terms is None else reference_terms
-        choose("reference_terms", treatment, TREATMENTS)
-        if measure is None:
-            measure = self.measure
-            if measure not in MEASURES:
-                raise ModelError(
-                    f"the model compares by {measure} distance, which is no sum over token pairs. Ask for "
-                    "measure='cosine' or measure='dot' to explain those instead."
-                )
-        return treatment, choose("measure", measure, MEASURES)
-
-    def _decomposer(
-        self,
-        method: str | Method | None,
-        layer: int | None,
-        reference: str | None,
-        rule: Rule | None,
-        tol: float,
-        treatment: str,
-        measure: str,
-    ) -> Decomposer:
-        """Where texts are decomposed with what the user asked for."""
-        if method is None and (layer, reference, rule) != (None, None, None):
-            method = "integrated-jacobian"
-        chosen = None if method is None else choose_method(method, layer, reference)
-        if chosen is not None:
-            check_method(chosen, self.encoder, rule)
-        space = space_for(treatment, measure)
-        checked = check_rule(rule, tol)
-        if rule is None and self.adjusted:
-            # The matrix is to make up the score itself: both texts' gaps together, 2 t + t², are to be within tol.
-            checked = Adaptive(tol / (2 + tol))
-        return Decomposer(self.encoder, chosen, checked, space, strict=self.strict)
-
-    def _level(self, level: Any) -> Any:
-        """The level asked for, or the finest that there is."""
-        finest = self.encoder.finest_level
-        if level is None:
-            return finest
-        if finest == "word" and "token" in both_levels(level):
-            raise InputError(f"{self.name} is a black box, whose tokens nobody knows: level is 'word' or 'sentence'.")
-        return level
+    def _decomposer(self, options: Options) -> Decomposer:
+        return Decomposer(self.encoder, options.method, options.rule, options.space, strict=self.strict)
 
 
 def _plain(pair: Pair) -> bool:

@@ -1,192 +1,72 @@
-"""Pairs whose products are made together come out as they would alone."""
+"""Products of two texts' contributions: projections are shared between pairs, and errors follow from both texts."""
 
 from __future__ import annotations
 
-import itertools
-import random
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from handmade import contributions, sampled, space_of
-from pairlens import Contributions, Explanation, InputError
-from pairlens.attribution import products, treatments
-from pairlens.attribution.side import MEASURES, TREATMENTS, side
-from pairlens.attribution.treatments import explain, explain_all
-
-REFERENCES = 5
+from handmade import contributions, sampled
+from pairlens.attribution.products import _span
+from pairlens.attribution.treatments import explain
 
 
-def texts(count: int, space: str) -> list[Contributions]:
-    """Texts of 1 to 6 units, every fourth one sampled, with few references; one of them is next to parallel to another.
-
-    Where the space has such a thing, one is zero.
-    """
-    made = [
-        (sampled if seed % 4 == 3 else contributions)(seed, units=1 + seed % 6, space=space) for seed in range(count)
-    ]
-    starts = [own.reference for own in made[:REFERENCES]]
-    starts[2] = starts[1] + 1e-9 * starts[0]
-    if space == "raw":
-        starts[3] = starts[3] * 0
-    return [replace(own, reference=starts[place % REFERENCES]) for place, own in enumerate(made)]
+def test_the_span_of_two_references_is_orthonormal_and_holds_both():
+    random = np.random.default_rng(0)
+    a, b = random.normal(size=(2, 9))
+    basis = _span(a, b)
+    assert np.allclose(basis.T @ basis, np.eye(2), atol=1e-14)
+    for vector in (a, b):
+        assert np.allclose(basis @ basis.T @ vector, vector, atol=1e-13)
 
 
-def patterns(some: Sequence[Contributions]) -> dict[str, list[tuple[Contributions, Contributions]]]:
-    """Pairs as users list them."""
-    every = list(itertools.combinations(some, 2))
-    shuffled = random.Random(0).sample(every, len(every))
-    return {
-        "all pairs": every,
-        "each with each": list(itertools.product(some, some)),
-        "turned": [(b, a) for a, b in every],
-        "shuffled": shuffled,
-        "few": shuffled[:7],
-        "twice": every[:20] * 2,
-        "one with all": [(some[0], b) for b in some],
-        "all with one": [(a, some[0]) for a in some],
-        "none": [],
-    }
+@pytest.mark.parametrize(("a", "b", "directions"), [(1.0, 1.0, 1), (1.0, -2.0, 1), (0.0, 1.0, 1), (0.0, 0.0, 0)])
+def test_parallel_references_span_one_direction_and_zero_ones_none(a, b, directions):
+    vector = np.random.default_rng(1).normal(size=5)
+    assert _span(a * vector, b * vector).shape == (5, directions)
 
 
-def columns(pairs: Iterable[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
-    """The first and the second texts of pairs."""
-    firsts, seconds = zip(*pairs, strict=True)
-    return list(firsts), list(seconds)
+def test_nearly_parallel_references_span_one_direction():
+    vector, other = np.random.default_rng(2).normal(size=(2, 5))
+    assert _span(vector, vector + 1e-9 * other).shape == (5, 1)
+    assert _span(vector, vector + 1e-2 * other).shape == (5, 2)
 
 
-def check_same(one: Explanation, other: Explanation) -> None:
-    """Two explanations of one pair agree, but for the last bits."""
-    assert one.score == other.score
-    assert (one.text_a, one.text_b) == (other.text_a, other.text_b)
-    assert one.base == pytest.approx(other.base, rel=1e-12, abs=1e-13)
-    assert one.gap == pytest.approx(other.gap, rel=1e-12, abs=1e-12)
-    assert one.matrix.flags.c_contiguous
-    assert not one.matrix.flags.writeable
-    for name in ("matrix", "effects_a", "effects_b", "entry_error"):
-        rough = name == "entry_error"  # of sampled texts it is made in single precision
-        rtol, atol = (1e-5, 1e-6) if rough else (1e-12, 1e-13)
-        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=rtol, atol=atol, err_msg=name)
+def test_the_matrix_does_not_depend_on_other_pairs_of_the_text():
+    a, b, c = (contributions(seed, space="unit") for seed in (1, 2, 3))
+    first = explain(a, b, reference_terms="project", measure="cosine")
+    explain(a, c, reference_terms="project", measure="cosine")
+    again = explain(a, b, reference_terms="project", measure="cosine")
+    assert np.array_equal(first.matrix, again.matrix)
+    assert first.matrix.base is None or first.matrix.base.size == first.matrix.size
 
 
-@pytest.mark.filterwarnings("ignore::pairlens.ReferenceWarning")
-@pytest.mark.parametrize("pattern", patterns([]).keys())
-@pytest.mark.parametrize("terms", TREATMENTS)
-@pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize(("tall", "wide"), [(products.TALL, products.WIDE), (3, 2)])
-def test_together_as_alone(terms, measure, pattern, tall, wide, monkeypatch):
-    monkeypatch.setattr(products, "TALL", tall)
-    monkeypatch.setattr(products, "WIDE", wide)
-    pairs = patterns(texts(31, space_of(terms, measure)))[pattern]
-    options: Any = {"reference_terms": terms, "measure": measure}
-    together = list(explain_all([a for a, _ in pairs], [b for _, b in pairs], **options))
-    assert len(together) == len(pairs)
-    for one, pair in zip(together, pairs, strict=True):
-        check_same(one, explain(*pair, **options))
+def test_entry_error_bounds_what_an_error_of_the_rows_does():
+    a, b = contributions(1, space="unit"), contributions(2, space="unit")
+    a, b = (replace(c, error=np.full(len(c.units), 1e-2)) for c in (a, b))
+    claimed = explain(a, b, reference_terms="keep", measure="cosine")
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        off = []
+        for c in (a, b):
+            step = random.normal(size=c.values.shape)
+            step *= c.error[:, None] / np.linalg.norm(step, axis=1, keepdims=True)
+            off.append(replace(c, values=c.values + step))
+        moved = explain(*off, reference_terms="keep", measure="cosine")
+        assert (abs(moved.matrix - claimed.matrix) <= claimed.entry_error + 1e-12).all()
 
 
-def test_the_check_of_sameness_can_fail():
-    a, b, c, *_ = texts(REFERENCES, "raw")
-    one, other = (
-        explain(a, second, reference_terms="keep", measure="dot") for second in (b, replace(b, values=b.values + 1e-9))
-    )
-    check_same(one, one)
-    for wrong in (other, explain(a, c, reference_terms="keep", measure="dot")):
-        with pytest.raises(AssertionError):
-            check_same(one, wrong)
-
-
-@pytest.mark.filterwarnings("ignore::pairlens.ReferenceWarning")
-@pytest.mark.parametrize("units", [5, 40, 90])
-def test_together_as_alone_where_stacks_are_large(units):
-    """Products are made in other ways then."""
-    some = [contributions(seed, units + seed % 3, space="unit", dim=256) for seed in range(24)]
-    some = [replace(own, reference=some[place % 2].reference) for place, own in enumerate(some)]
-    options: Any = {"reference_terms": "project", "measure": "cosine"}
-    for pairs in (list(itertools.product(some, some)), list(itertools.product(some, some[:5]))):
-        together = list(explain_all(*columns(pairs), **options))
-        for one, pair in zip(together, pairs, strict=True):
-            alone = explain(*pair, **options)
-            np.testing.assert_allclose(one.matrix, alone.matrix, rtol=1e-11, atol=1e-14)
-            assert one.base == pytest.approx(alone.base, abs=1e-13)
-            assert one.matrix.base is None or one.matrix.base.size == one.matrix.size
-
-
-def test_texts_with_the_same_partners_are_stacked_and_others_are_not(monkeypatch):
-    some = [side(own, "project", "cosine") for own in texts(30, "unit")]
-    sizes: list[tuple[int, int]] = []
-    inner = products._stacked
-
-    def counting(partners, insides, others, turned):
-        sizes.append((len(partners), len(others)))
-        return inner(partners, insides, others, turned)
-
-    monkeypatch.setattr(products, "_stacked", counting)
-    for pairs in (itertools.product(some[:4], some), itertools.product(some, some[:4])):
-        sizes.clear()
-        products.products(*columns(pairs))
-        assert sizes == [(4, 6)] * REFERENCES
-    sizes.clear()
-    products.products([some[0], some[1]], [some[1], some[2]])
-    assert sizes == []
-
-
-def test_long_texts_are_not_stacked(monkeypatch):
-    stacked: list[int] = []
-    inner = products._stacked
-    monkeypatch.setattr(products, "_stacked", lambda *args: stacked.append(1) or inner(*args))
-    short = [contributions(seed, 4, dim=64) for seed in range(3)]
-    long = [contributions(seed, 1 + products.LONG, dim=64) for seed in range(3)]
-    for firsts, seconds, times in ((short, long, 0), (long, short, 0), (long, long, 0), (short, short, 1)):
-        stacked.clear()
-        list(explain_all(*columns(itertools.product(firsts, seconds)), reference_terms="keep", measure="dot"))
-        assert len(stacked) == times
-
-
-@pytest.mark.parametrize("few", [20, 3])
-def test_a_matrix_that_is_kept_keeps_no_others(few):
-    some = [side(own, "project", "cosine") for own in texts(20, "unit")]
-    for pairs in (itertools.product(some[:few], some), itertools.product(some, some[:few])):
-        for matrix in products.products(*columns(pairs)).matrices:
-            assert matrix.base is None or matrix.base.size == matrix.size
-
-
-def test_matrices_of_long_texts_are_not_all_made_at_once(monkeypatch):
-    monkeypatch.setattr(treatments, "ENTRIES", 100)
-    entries: list[int] = []
-    inner = treatments.products
-
-    def counting(firsts, seconds):
-        found = inner(firsts, seconds)
-        entries.append(sum(matrix.size for matrix in found.matrices))
-        return found
-
-    monkeypatch.setattr(treatments, "products", counting)
-    some = [contributions(seed, units, space="unit") for seed, units in enumerate((2, 30, 3, 4, 12, 5))]
-    pairs = list(itertools.product(some, some))
-    stream = explain_all(*columns(pairs), reference_terms="keep", measure="cosine")
-    next(stream)
-    assert len(entries) == 1
-    shapes = [(2, 2), *(e.matrix.shape for e in stream)]
-    assert shapes == [(len(a.values), len(b.values)) for a, b in pairs]
-    largest = [size for size in entries if size > 100]
-    assert sorted(largest) == sorted(
-        len(a.values) * len(b.values) for a, b in pairs if len(a.values) * len(b.values) > 100
-    )
-
-
-@pytest.mark.parametrize("wrong", ["zero", "model"])
-def test_what_comes_before_a_pair_that_cannot_be_explained_comes(wrong):
-    some = texts(5, "unit")
-    zero = replace(some[0], embedding=some[0].embedding * 0, reference=some[0].reference * 0)
-    other = replace(some[0], settings={**some[0].settings, "model": "n"})
-    pairs = [*itertools.combinations(some, 2), (some[0], zero if wrong == "zero" else other), (some[0], some[1])]
-    stream = explain_all(*columns(pairs), reference_terms="keep", measure="cosine")
-    for a, b in pairs[:-2]:
-        e = next(stream)
-        assert (e.text_a, e.text_b) == (a.text, b.text)
-    with pytest.raises(InputError, match="is zero" if wrong == "zero" else "two models"):
-        next(stream)
+def test_standard_errors_are_those_of_the_draws():
+    a, b = sampled(1, space="unit"), contributions(2, space="unit")
+    claimed = explain(a, b, reference_terms="keep", measure="cosine").entry_error
+    assert a.noise_weights is not None
+    assert a.noise_residuals is not None
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(4000, len(a.noise_weights)))
+    scale = 1 / (np.linalg.norm(a.embedding) * np.linalg.norm(b.embedding))
+    hits = a.noise_residuals @ b.values.T  # (draws, units_b)
+    spread = np.einsum("nd,du,dv->nuv", signs, a.noise_weights, hits).std(0) * scale
+    plain = explain(replace(a, noise_weights=None, noise_residuals=None), b, reference_terms="keep", measure="cosine")
+    bound = np.outer(np.linalg.norm(a.values, axis=1), b.error) * scale
+    assert np.allclose(claimed, spread + bound, rtol=0.1, atol=1e-9)
+    assert plain.entry_error.shape == claimed.shape

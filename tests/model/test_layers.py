@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 import oracles
 import zoo
 from pairlens import Explanation, GaussLegendre, Lens, ModelError, ReferenceWarning
-from pairlens.attribution.side import TREATMENTS
+from pairlens.attribution.treatments import TREATMENTS
 from pairlens.model.encoder import Encoder
 from pairlens.model.reference import reference_token
 

@@ -24,7 +24,7 @@ from pairlens.attribution.explanation import Explanation
 from pairlens.cli import app
 from pairlens.render import colours, html
 from pairlens.render.text import number, signed, tiny
-from pairlens.text.units import Unit, level_spans
+from pairlens.text import Unit, level_spans
 
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
 

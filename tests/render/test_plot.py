@@ -30,7 +30,7 @@ from pairlens.render.plot.curves import THICKEST
 from pairlens.render.plot.figure import drawing
 from pairlens.render.plot.fonts import families, unseen
 from pairlens.render.plot.scale import plain
-from pairlens.text.units import Unit
+from pairlens.text import Unit
 
 HOSTILE = r"$x$ $\frac{1}{0}$ <b>&amp;</b> _a_ ^2 100% \alpha #1 \begin{x} ${$"
 TEXTS = {

@@ -14,14 +14,14 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from explanations import COFFEE, LONG, make
-from pairlens.attribution.explanation import Contrast
+from pairlens.attribution.contrast import Contrast
 from pairlens.cli import app
 from pairlens.render.axis import axis
 from pairlens.render.colours import DARK, LIGHT, ink_on, luminance, shade
 from pairlens.render.running import Piece, lay, run, wrap
 from pairlens.render.terminal import _colour, _fit, view
 from pairlens.render.text import clean, columns, contrast_summary, equation, shorten, summary
-from pairlens.text.units import Unit, words
+from pairlens.text import Unit, words
 
 NUMBER = r"(?<=\s)(?:[+-]?\d*\.\d+|[·0])(?=\s|$)"
 

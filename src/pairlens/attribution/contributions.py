@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from pairlens.errors import InputError
-from pairlens.io import documents
 from pairlens.shapes import Array, PerUnit, Values, Vector
-from pairlens.text.units import Level, Unit, group, plain_level
+from pairlens.text import Level, Unit, group, plain_level
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +71,15 @@ class Contributions:
 
     def save(self, path: str | Path) -> Path:
         """Write to a file: .json (lossless), .npz, .csv or .parquet."""
+        from pairlens.io import documents
+
         return documents.save(self, path)
 
     @staticmethod
     def load(path: str | Path) -> Contributions:
         """Read what `save` wrote."""
+        from pairlens.io import documents
+
         return documents.load(Contributions, path)
 
 

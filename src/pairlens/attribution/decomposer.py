@@ -1,15 +1,12 @@
-"""Where texts are decomposed: each distinct one once, those of one length together."""
+"""From texts to contributions: each distinct text is decomposed once, texts of one length together."""
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from tqdm.auto import tqdm
 
 import pairlens
 from pairlens import progress
@@ -19,7 +16,7 @@ from pairlens.errors import InputError, TruncationWarning, warn, whole
 from pairlens.methods import Batch, Decomposition, Method, default_method
 from pairlens.model.tokenize import Text
 from pairlens.quadrature.rules import Rule
-from pairlens.text.units import Level, Span, Unit, group, level_spans, plain_level
+from pairlens.text import Level, Span, Unit, group, level_spans, plain_level
 
 BATCH = 32
 """Texts in one batch."""
@@ -36,14 +33,14 @@ class Job(NamedTuple):
 
     @classmethod
     def of(cls, text: Any, role: str | None, level: Level) -> Job:
-        """A job from what a user gave."""
+        """The job for a text and a level that a user gave, checked."""
         if not isinstance(text, str):
             raise InputError(f"expected a text, and got {type(text).__name__}: {text!r:.60}.")
         return cls(text, role, level if isinstance(level, str) else tuple(level_spans(text, level)))
 
     @property
     def level(self) -> Level:
-        """The level, as `tokens.group` takes it."""
+        """The level, as `units.group` takes it."""
         return self.spans if isinstance(self.spans, str) else list(self.spans)
 
 
@@ -66,10 +63,6 @@ class Decomposer:
         self.strict = strict
         self._cache: OrderedDict[Job, Contributions] = OrderedDict()
         self._cached_bytes = 0
-
-    def knows(self, jobs: Iterable[Job]) -> bool:
-        """Whether the contributions of all these texts are cached."""
-        return all(job in self._cache for job in jobs)
 
     def decompose(self, jobs: Sequence[Job]) -> Mapping[Job, Contributions]:
         """The contributions of all these texts; the mapping may hold earlier texts too."""
@@ -185,35 +178,3 @@ def _contributions(
         truncated=text.truncated,
         settings=settings,
     )
-
-
-def windows(
-    items: Iterable[Any], size: int, progress: bool, noun: str, read: Callable[[Any], Any]
-) -> Iterator[list[Any]]:
-    """Items, as `read` reads them, in lists of at most `size`. What came before an error comes first.
-
-    With `progress`, a bar is shown on a terminal.
-    """
-    size = whole("window", size, 1)
-    total = len(items) if isinstance(items, Sequence) else None
-    left = map(read, items)
-    with _bar(total, noun) if progress else contextlib.nullcontext() as bar:
-        while True:
-            window: list[Any] = []
-            try:
-                for item in itertools.islice(left, size):
-                    window.append(item)  # noqa: PERF402  what came before an error is kept
-            except Exception:
-                if window:
-                    yield window
-                raise
-            if not window:
-                return
-            yield window
-            if bar is not None:
-                bar.update(len(window))
-
-
-def _bar(total: int | None, noun: str) -> Any:
-    # None: shown only where standard error is a terminal.
-    return tqdm(total=total, unit=f" {noun}", disable=None)

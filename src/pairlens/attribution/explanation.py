@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from pairlens.attribution.contributions import freeze, regroup, summed
 from pairlens.errors import choose, whole
-from pairlens.io import documents
 from pairlens.shapes import Array, Matrix, PerUnitA, PerUnitB
-from pairlens.text.units import Level, Unit, both_levels, plain_level
+from pairlens.text import Level, Unit, both_levels, plain_level
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,26 +71,6 @@ class Explanation:
 
     def __post_init__(self) -> None:
         freeze(self)
-
-    if not TYPE_CHECKING:  # a type checker would take misspelt names for fields
-
-        def __getattr__(self, name: str) -> Any:
-            """A field of a `lazy` explanation that was not made yet, and with it all the others."""
-            rest = vars(self).get("_rest")
-            if rest is not None:
-                make, about = rest
-                for field, value in make(self, *about).items():
-                    vars(self).setdefault(field, value)  # another thread may have been here meanwhile
-                vars(self).pop("_rest", None)
-            return object.__getattribute__(self, name)
-
-    def __dir__(self) -> list[str]:
-        """All names, those of fields that were not made yet among them."""
-        return sorted({*super().__dir__(), *(own.name for own in fields(self))} - {"_rest"})
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What to pickle or copy: every field."""
-        return {own.name: getattr(self, own.name) for own in fields(self)}
 
     @property
     def truncated(self) -> bool:
@@ -169,6 +148,8 @@ class Explanation:
 
         .html is the interactive picture; .png, .svg and .pdf are the heat map that `plot` draws.
         """
+        from pairlens.io import documents
+
         suffix = documents.check(path, picture=True).suffix.lower()
         if suffix == documents.PICTURE:
             from pairlens.render import html
@@ -198,6 +179,8 @@ class Explanation:
     @staticmethod
     def load(path: str | Path) -> Explanation:
         """Read what `save` wrote."""
+        from pairlens.io import documents
+
         return documents.load(Explanation, path)
 
     def __repr__(self) -> str:
@@ -209,74 +192,3 @@ class Explanation:
         from pairlens.render.notebook import notebook
 
         return notebook(self)
-
-
-def lazy(known: dict[str, Any], rest: Callable[..., dict[str, Any]], *about: Any) -> Explanation:
-    """An explanation of which some fields are known; `rest` makes the others when one of them is looked at.
-
-    Among all pairs of many texts most are looked at for their score or their matrix.
-
-    Args:
-        known: the fields that are known; taken over as it is. Fields with a default must be among them, as the default
-            would be found.
-        rest: makes the other fields of the explanation it is given. Arrays must be read-only.
-        about: what else `rest` is given.
-    """
-    known["_rest"] = rest, about
-    explanation = object.__new__(Explanation)
-    object.__setattr__(explanation, "__dict__", known)
-    return explanation
-
-
-@dataclass(frozen=True, eq=False)
-class Contrast:
-    """Why a query is closer to one text than to another: the difference of two explanations.
-
-    difference = score_a - score_b, and what the units of the query contribute to it: `effects` (units,) sums each
-    unit's part in either explanation, so that difference = effects.sum() + base + gap.
-
-    Attributes:
-        a: the explanation of (query, a). `b`: of (query, b).
-    """
-
-    a: Explanation
-    b: Explanation
-
-    @property
-    def difference(self) -> float:
-        """How much closer the query is to a than to b."""
-        return self.a.score - self.b.score
-
-    @property
-    def units(self) -> tuple[Unit, ...]:
-        """The query's units."""
-        return self.a.units_a
-
-    @property
-    def effects(self) -> Array:
-        """What each unit of the query contributes to the difference, (units,)."""
-        return (self.a.row + self.a.effects_a) - (self.b.row + self.b.effects_a)
-
-    @property
-    def base(self) -> float:
-        """What does not belong to a unit of the query: the references, and the texts' own effects."""
-        return (self.a.base + float(self.a.effects_b.sum())) - (self.b.base + float(self.b.effects_b.sum()))
-
-    @property
-    def gap(self) -> float:
-        """The integration's own error of the sum, signed."""
-        return self.a.gap - self.b.gap
-
-    def top(self, k: int = 10, *, special: bool = True) -> list[tuple[str, Pair]]:
-        """The k strongest pairs of both explanations, each with the text it is with, "a" or "b".
-
-        Values are contributions to the difference: positive ones speak for a, whichever text the pair is with.
-        """
-        with_a = [("a", pair) for pair in self.a.top(k, special=special)]
-        with_b = [("b", replace(pair, value=-pair.value)) for pair in self.b.top(k, special=special)]
-        return sorted(with_a + with_b, key=lambda item: -abs(item[1].value))[:k]
-
-    def __repr__(self) -> str:
-        from pairlens.render.text import contrast_summary
-
-        return contrast_summary(self)

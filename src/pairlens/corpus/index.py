@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pairlens
 from pairlens.attribution.contributions import Contributions
-from pairlens.attribution.explanation import Contrast, Explanation
+from pairlens.attribution.contrast import Contrast
+from pairlens.attribution.explanation import Explanation
 from pairlens.corpus.decomposer import Decomposer
 from pairlens.corpus.inputs import blocks
 from pairlens.corpus.layout import Layout

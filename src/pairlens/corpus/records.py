@@ -12,7 +12,7 @@ from pairlens.attribution.contributions import Contributions
 from pairlens.errors import InputError, MissingExtra
 from pairlens.io.documents import require_pyarrow
 from pairlens.shapes import Array
-from pairlens.text.units import Unit
+from pairlens.text import Unit
 
 TYPES = ("text", "int", "float", "bool")
 """What a column of metadata holds."""

@@ -19,7 +19,7 @@ from pairlens.corpus.settings import Settings
 from pairlens.corpus.store import Store
 from pairlens.lens import Lens
 from pairlens.shapes import Array
-from pairlens.text.units import Unit
+from pairlens.text import Unit
 
 REMEMBERED = 64
 """Queries that are kept."""

@@ -24,7 +24,7 @@ from pairlens.model.encoder import Encoder
 from pairlens.model.function import EmbeddingFunction
 from pairlens.model.loading import DEFAULT_MODEL
 from pairlens.quadrature.rules import Adaptive, GaussLegendre, Riemann, Rule
-from pairlens.text.units import LEVELS
+from pairlens.text import LEVELS
 
 Method = IntegratedJacobian | Fade | Shapley | Occlusion
 PASSES = 32

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlens.attribution.side import PARALLEL
+from pairlens.attribution.products import PARALLEL
 from pairlens.corpus.records import vectors_of
 from pairlens.corpus.settings import Settings
 from pairlens.shapes import Array

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from pairlens.attribution.explanation import Contrast, Explanation
+    from pairlens.attribution.contrast import Contrast
+    from pairlens.attribution.explanation import Explanation
 
 WIDTH = 80
 STRONGEST = 5

@@ -12,7 +12,7 @@ from pairlens.errors import InputError
 from pairlens.model.encoder import Encoder
 from pairlens.model.tokenize import Text
 from pairlens.study.statistics import score, spearman
-from pairlens.text.units import Unit
+from pairlens.text import Unit
 
 CLOSE = 0.98
 """The smallest cosine of the two embeddings."""

@@ -15,7 +15,7 @@ from pairlens.errors import InputError
 from pairlens.shapes import Array
 from pairlens.study.language import conllu
 from pairlens.study.language.conllu import Sentence, Token
-from pairlens.text.units import Unit
+from pairlens.text import Unit
 
 MISMATCHES = {
     "texts_unannotated": "texts that the annotations do not hold",

@@ -12,7 +12,7 @@ import numpy as np
 import pairlens
 from pairlens.attribution import treatments
 from pairlens.attribution.contributions import Contributions
-from pairlens.attribution.side import space_for
+from pairlens.attribution.treatments import space_for
 from pairlens.errors import InputError, NotConverged, ReferenceWarning, TruncationWarning
 from pairlens.io.tables import Row as Pair
 from pairlens.methods import Batch, Decomposition
@@ -25,7 +25,7 @@ from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.materials import Materials, cut
 from pairlens.study.result import Lacking, Result, Row, small
 from pairlens.study.views import View, static
-from pairlens.text.units import Unit
+from pairlens.text import Unit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,7 +14,7 @@ from pairlens.study.materials import Materials
 from pairlens.study.papers.layers import LONGEST
 from pairlens.study.result import Lacking, Result, Row, percent, signed
 from pairlens.study.statistics import spearman
-from pairlens.text.units import words
+from pairlens.text import words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,7 @@ from pairlens.study.materials import Materials, text_tokens
 from pairlens.study.result import Lacking, Result, Row, percent, signed
 from pairlens.study.statistics import mean_of, spearman
 from pairlens.study.views import View, static
-from pairlens.text.units import words
+from pairlens.text import words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.materials import Materials
 from pairlens.study.papers.layers import LONGEST, cells, find
 from pairlens.study.result import Lacking, Result, signed
-from pairlens.text.units import words
+from pairlens.text import words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

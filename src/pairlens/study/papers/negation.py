@@ -16,7 +16,7 @@ from pairlens.study.materials import Materials
 from pairlens.study.papers.failures import scaled
 from pairlens.study.result import Result, Row, percent, signed
 from pairlens.study.views import View
-from pairlens.text.units import words
+from pairlens.text import words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,0 +1,93 @@
+"""A user's options, checked, with defaults filled in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pairlens.attribution.treatments import MEASURES, TREATMENTS, space_for
+from pairlens.errors import InputError, ModelError, choose
+from pairlens.methods import Method, check_method, choose_method, default_method
+from pairlens.quadrature.rules import Adaptive, Rule, check_rule
+from pairlens.text import Level, both_levels
+
+
+@dataclass(frozen=True)
+class Options:
+    """How texts are decomposed and compared.
+
+    Attributes:
+        method: the method; None for the default, which may depend on a text's role.
+        rule: the quadrature rule, for methods that integrate.
+        reference_terms: "project", "shift", "keep" or "ignore".
+        measure: "cosine" or "dot".
+        levels: the levels of the first and the second text.
+    """
+
+    method: Method | None
+    rule: Rule
+    reference_terms: str
+    measure: str
+    levels: tuple[Level, Level]
+
+    @classmethod
+    def resolve(
+        cls,
+        encoder: Any,
+        *,
+        method: str | Method | None = None,
+        layer: int | None = None,
+        reference: str | None = None,
+        reference_terms: str | None = None,
+        measure: str | None = None,
+        level: Level | tuple[Level, Level] | None = None,
+        rule: Rule | None = None,
+        tol: float = 1e-3,
+    ) -> Options:
+        """The options that a user gave, as this model understands them; see `Lens.explain`."""
+        treatment, measure = resolve_treatment(encoder, reference_terms, measure)
+        if method is None and (layer, reference, rule) != (None, None, None):
+            method = "integrated-jacobian"
+        chosen = None if method is None else choose_method(method, layer, reference)
+        if chosen is not None:
+            check_method(chosen, encoder, rule)
+        checked = check_rule(rule, tol)
+        if rule is None and encoder.adjusted:
+            # The matrix is to make up the score itself, so both texts' gaps together, 2 t + t², must be within tol.
+            checked = Adaptive(tol / (2 + tol))
+        return cls(chosen, checked, treatment, measure, both_levels(_level(encoder, level)))
+
+    @property
+    def space(self) -> str:
+        """The embedding that is decomposed, "unit", "output" or "raw"."""
+        return space_for(self.reference_terms, self.measure)
+
+    @property
+    def treatment(self) -> dict[str, str]:
+        """The keyword arguments of `treatments.explain`."""
+        return {"reference_terms": self.reference_terms, "measure": self.measure}
+
+    def method_for(self, encoder: Any, role: str | None) -> Method:
+        """The method for texts of a role, with a layer counted from 0."""
+        return (self.method or default_method(encoder, role)).resolve(encoder, role)
+
+
+def resolve_treatment(encoder: Any, reference_terms: str | None, measure: str | None) -> tuple[str, str]:
+    """The treatment of the references and the measure, checked, with the model's own as defaults."""
+    default = "shift" if encoder.adjusted else "project"
+    treatment = choose("reference_terms", default if reference_terms is None else reference_terms, TREATMENTS)
+    if measure is None and encoder.measure not in MEASURES:
+        raise ModelError(
+            f"the model compares by {encoder.measure} distance, which is no sum over token pairs. Ask for "
+            "measure='cosine' or measure='dot' to explain those instead."
+        )
+    return treatment, choose("measure", encoder.measure if measure is None else measure, MEASURES)
+
+
+def _level(encoder: Any, level: Any) -> Any:
+    """The level asked for, by default the finest that the model has."""
+    if level is None:
+        return encoder.finest_level
+    if encoder.finest_level == "word" and "token" in both_levels(level):
+        raise InputError(f"{encoder.name} is a black box, whose tokens are unknown: level is 'word' or 'sentence'.")
+    return level
