@@ -30,7 +30,7 @@ from pairlens.corpus.ingest import Run
 from pairlens.corpus.inputs import Input
 from pairlens.corpus.layout import Layout
 from pairlens.corpus.pairs import Pairs, explain_pairs
-from pairlens.text.units import sentences
+from pairlens.text import sentences
 
 K = 10
 Abstracts = list[dict[str, str]]

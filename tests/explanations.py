@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from pairlens.attribution.explanation import Explanation
-from pairlens.text.units import Unit, words
+from pairlens.text import Unit, words
 
 COFFEE = ("The coffee here is not good.", "This coffee is bad.")
 

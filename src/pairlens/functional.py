@@ -14,7 +14,7 @@ from pairlens.errors import InputError
 from pairlens.quadrature.integrate import check_groups, integrate
 from pairlens.quadrature.paths import Problems
 from pairlens.quadrature.rules import Rule, check_rule
-from pairlens.text.units import Unit
+from pairlens.text import Unit
 
 
 def decompose(

@@ -19,7 +19,7 @@ from pairlens.model.gates import POWERS, Attention, Gates
 from pairlens.model.tokenize import Text
 from pairlens.quadrature.integrate import Integral
 from pairlens.quadrature.rules import Adaptive, GaussLegendre, Rule
-from pairlens.text.units import group
+from pairlens.text import group
 from snapshots import save_adjusted, snapshot
 
 A, B = zoo.TEXTS[:2]

@@ -26,7 +26,7 @@ from pairlens.study.materials import CHUNK, Materials
 from pairlens.study.papers import convergence
 from pairlens.study.result import Lacking, Result
 from pairlens.study.views import Choice, View
-from pairlens.text.units import words
+from pairlens.text import words
 
 # Random weights leave much of a score to the reference.
 pytestmark = pytest.mark.filterwarnings("ignore::pairlens.ReferenceWarning")

@@ -13,7 +13,7 @@ from pairlens.errors import InputError, ModelError, NumericalError
 from pairlens.model.deletion import Games
 from pairlens.model.tokenize import Text, check_text
 from pairlens.shapes import Array
-from pairlens.text.units import Unit, level_spans
+from pairlens.text import Unit, level_spans
 
 BATCH = 256
 """Texts handed to the function at a time."""

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from pairlens.errors import InputError, ModelError
-from pairlens.text.units import Unit, align, token_units
+from pairlens.text import Unit, align, token_units
+from pairlens.text.alignment import tokenized_forms, tokens_left
 
 
 @dataclass(frozen=True)
@@ -118,12 +119,12 @@ class Reader:
 
     def _places(self, text: str, ids: list[int]) -> tuple[list[str], list[tuple[int, int]], list[bool], bool]:
         """Token strings, their characters, which are special, and whether the text was cut short."""
-        for candidate, start in _as_tokenized(text):
+        for candidate, start in tokenized_forms(text):
             found = self._encode(candidate)
             if found is None:
                 break
             full, offsets, special, tokens = found
-            kept = _match(ids, full, special, getattr(self.tokenizer, "truncation_side", "right"))
+            kept = tokens_left(ids, full, special, getattr(self.tokenizer, "truncation_side", "right"))
             if kept is not None:
                 places = [(offsets[i][0] + start, offsets[i][1] + start) for i in kept]
                 return [tokens[i] for i in kept], places, [special[i] for i in kept], len(full) > len(ids)
@@ -157,24 +158,3 @@ class Reader:
 
 def _grave(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.ERROR
-
-
-def _as_tokenized(text: str) -> list[tuple[str, int]]:
-    """What sentence-transformers may have made of a text before tokenizing it, and how many characters it cut."""
-    lead = len(text) - len(text.lstrip())
-    forms = [(text, 0), (text.strip(), lead), (text.lower(), 0), (text.strip().lower(), lead)]
-    return [form for form in forms if len(form[0]) in (len(text), len(text.strip()))]
-
-
-def _match(ids: list[int], full: list[int], special: list[bool], side: str) -> list[int] | None:
-    """Positions in the full tokenization of the tokens the model keeps, or None where they are not the same tokens."""
-    if ids == full:
-        return list(range(len(full)))
-    # Cut short at one side: text tokens go, special ones stay.
-    drop = len(full) - len(ids)
-    inner = [i for i, flag in enumerate(special) if not flag]
-    if not 0 < drop < len(inner):
-        return None
-    gone = set(inner[:drop] if side == "left" else inner[-drop:])
-    kept = [i for i in range(len(full)) if i not in gone]
-    return kept if [full[i] for i in kept] == ids else None

@@ -13,7 +13,7 @@ from pairlens.render.text import clean
 
 if TYPE_CHECKING:
     from pairlens.attribution.explanation import Explanation
-    from pairlens.text.units import Unit
+    from pairlens.text import Unit
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pairlens.errors import InputError, choose
 from pairlens.io import documents
 from pairlens.render.text import provenance, summary
-from pairlens.text.units import LEVELS, Unit
+from pairlens.text import LEVELS, Unit
 
 if TYPE_CHECKING:
     import numpy as np

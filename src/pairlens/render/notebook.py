@@ -19,7 +19,7 @@ from pairlens.render.text import clean, equation, provenance, safe, signed
 
 if TYPE_CHECKING:
     from pairlens.attribution.explanation import Explanation
-    from pairlens.text.units import Unit
+    from pairlens.text import Unit
 
 STRONGEST = 8
 _FRAME = "position:absolute;top:0;left:0;width:100%;height:100%;border:0;background:#fff"

@@ -18,7 +18,7 @@ from pairlens.render.text import clean
 
 if TYPE_CHECKING:
     from pairlens.render.axis import Axis
-    from pairlens.text.units import Unit
+    from pairlens.text import Unit
 
 Measure = Callable[["Piece"], float]
 _CONTEXTS = (32, 16, 8, 4, 2, 1, 0)

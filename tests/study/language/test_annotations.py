@@ -14,7 +14,7 @@ from pairlens.errors import InputError
 from pairlens.study.language import conllu, parsing
 from pairlens.study.language.annotations import MISMATCHES, Annotations, by_word, match, report
 from pairlens.study.language.conllu import Sentence, Token, Word
-from pairlens.text.units import Unit
+from pairlens.text import Unit
 
 
 def line(number: object, form: str, lemma="_", upos="_", head: object = "_", deprel="_", misc="_") -> str:

@@ -24,7 +24,7 @@ from pairlens.study.papers import (
     syntactic_roles,
 )
 from pairlens.study.views import View
-from pairlens.text.units import Unit
+from pairlens.text import Unit
 
 VIEW = View("integrated-jacobian", 3, "ignore")
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pairlens.render.axis import Axis
     from pairlens.render.plot.figure import Pen
-    from pairlens.text.units import Unit
+    from pairlens.text import Unit
 
 SIZE = 8.0
 """Points of the letters."""
