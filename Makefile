@@ -91,8 +91,8 @@ bench: setup  ## speed on this machine: tables, pictures and benchmarks/results,
 docs: setup  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-soak: setup  ## the slow tests that `make test` leaves out, with random Hypothesis examples
-	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -m slow $(ARGS)
+soak: setup  ## the slow tests that `make test` leaves out, and Hypothesis tests with random examples
+	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -m "slow or hypothesis" $(ARGS)
 
 clean:  ## remove everything that the commands created, including .venv
 	rm -rf $(VENV) node_modules build dist site htmlcov .coverage

@@ -1,24 +1,58 @@
-"""Shapes are checked as they are computed: the annotations of pairlens's inner files are executed by beartype."""
+"""What all tests share: executed shapes, one thread, Hypothesis profiles, and the fixtures of several rooms."""
+
+import os
 
 import pytest
+from hypothesis import settings
 from jaxtyping import install_import_hook
 
-# Before anything imports pairlens. The files that meet the user (lens, methods, quadrature, functional, tokens, loading
-# and the command line) are left out: what a user hands in wrongly must meet their own errors, not a type checker's.
+# beartype executes the annotations of these files, so it is installed before pairlens is imported. Files that take a
+# user's input (lens, functional, attribution.options and streams, text.units, quadrature.rules, the methods' options, model.loading, cli, web) are left
+# out: wrong input must raise their own errors, not a type checker's.
 CHECKED = (
+    "attribution.contrast",
     "attribution.contributions",
     "attribution.explanation",
+    "attribution.products",
     "attribution.treatments",
+    "autodiff.dual",
+    "autodiff.streams",
+    "autodiff.tail",
+    "corpus.records",
+    "linalg",
+    "methods.base",
+    "methods.integrated_jacobian",
+    "model.deletion",
     "model.encoder",
     "model.layers",
     "model.reference",
+    "model.states",
+    "quadrature.chebyshev",
     "quadrature.integrate",
+    "quadrature.paths",
+    "quadrature.planner",
+    "study.faithfulness.deletions",
+    "study.faithfulness.measures",
+    "study.faithfulness.yardstick",
+    "study.language.annotations",
+    "study.language.relations",
+    "study.statistics",
+    "subsets",
 )
-install_import_hook([f"pairlens.{name}" for name in CHECKED], "beartype.beartype")
+install_import_hook([f"pairlens.{name}" for name in CHECKED], "typechecker.check")
+
+# One thread per test process and in processes that tests start; set before torch loads its libraries.
+for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
 
 import torch  # noqa: E402
 
 torch.set_num_threads(1)
+
+# `make test` tries the same examples every time; `make soak` draws new ones, and more where a test sets no number.
+settings.register_profile("ci", derandomize=True, deadline=None)
+settings.register_profile("soak", derandomize=False, deadline=None, max_examples=1000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 @pytest.fixture(scope="session")
@@ -41,13 +75,13 @@ def model(tmp_path_factory) -> str:
 
 @pytest.fixture
 def loaded() -> list[bool]:
-    """Grows when a command asks for the model."""
+    """A list with one entry for every time a command loads the model."""
     return []
 
 
 @pytest.fixture(scope="module")
 def commanded(model):
-    """The lens that `invoke` gives to commands."""
+    """The lens on the tiny model that `invoke` gives to commands."""
     from pairlens import Lens
 
     return Lens(model)
@@ -55,7 +89,7 @@ def commanded(model):
 
 @pytest.fixture
 def invoke(commanded, loaded, monkeypatch):
-    """Run a command in this process with the tiny model at its last layer, which is quick."""
+    """A function that runs a command in this process, with the tiny model at its last layer, which is fast."""
     from typer.testing import CliRunner
 
     from pairlens.cli import app
@@ -79,7 +113,7 @@ def invoke(commanded, loaded, monkeypatch):
 
 @pytest.fixture(scope="module")
 def chromium():
-    """A real browser, for one file of tests: while it runs, no other event loop can."""
+    """Chromium, for one file of tests: no other event loop can run at the same time."""
     import browser
 
     with browser.launch() as launched:
