@@ -35,7 +35,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 # One thread per test process: as many processes run as there are cores.
 TEST_THREADS := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: help setup demo test lint types format coverage bench docs soak clean
+.PHONY: help setup demo test tests lint types format coverage bench docs soak clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -65,7 +65,9 @@ $(SETUP): $(PACKAGE) package-lock.json
 	@$(CHROMIUM) || echo "chromium is not installed: the browser tests will be skipped" >&2
 	@touch $@
 
-test: lint  ## lint, types, doctests and tests
+test: lint tests  ## lint, types, doctests and tests
+
+tests: setup  ## doctests and tests alone
 	$(TEST_THREADS) $(BIN)/pytest -n $(JOBS) --maxprocesses 4 $(ARGS)
 
 lint: setup  ## ruff, the import contract and pyright
