@@ -43,7 +43,7 @@ def test_a_planted_interaction_is_shared_by_the_words_that_make_it():
 
 
 def test_the_real_model_as_a_function_is_the_real_model(minilm):
-    model = minilm.encoder._model
+    model = minilm.encoder.sentence_transformer
     lens = Lens.from_function(lambda texts: model.encode(texts, convert_to_tensor=True), name="MiniLM")
     a, b = "The cat is asleep on the old sofa in the garden.", "A dog sleeps."
     inside, outside = minilm.explain(a, b, level="word"), lens.explain(a, b)

@@ -73,7 +73,7 @@ def download(page, name):
 
 
 def test_what_is_typed_is_explained(opened, minilm):
-    model = minilm.encoder._model
+    model = minilm.encoder.sentence_transformer
     with opened() as page:
         assert page.get_by_label("The first text").input_value(), "an example stands there at first"
         page.get_by_label("The first text").fill("The train was late again.")

@@ -22,7 +22,7 @@ from pairlens.adjusted.features import Features, keys, own_tokens, take
 from pairlens.adjusted.nearby import references_near
 from pairlens.model.adjusted_layout import CONFIG, stage_classes, stage_folder
 from pairlens.model.reference import reference_token, replaced, special_ends
-from pairlens.model.weight_cache import Memory
+from pairlens.model.weight_cache import WeightCache
 
 try:
     bases: Any = import_module("sentence_transformers.base.modules")
@@ -62,7 +62,7 @@ class Adjusted(bases.InputModule):
         if hasattr(first, "unpad_inputs"):
             first.unpad_inputs = False  # Texts that are packed into one row have no length of their own.
         self.forward_kwargs = {name for module in self.body for name in getattr(module, "forward_kwargs", ())}
-        self._memory = Memory()
+        self._memory = WeightCache()
         self._ends: tuple[Any, tuple[int, int]] | None = None
 
     # What a batch becomes.

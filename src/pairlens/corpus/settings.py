@@ -171,7 +171,7 @@ def fingerprint(lens: Lens) -> str:
     if isinstance(encoder, EmbeddingFunction):
         return f"function {encoder.name}"
     if encoder not in _FINGERPRINTS:
-        _FINGERPRINTS[encoder] = _hash(encoder._model)
+        _FINGERPRINTS[encoder] = _hash(encoder.sentence_transformer)
     return _FINGERPRINTS[encoder]
 
 

@@ -26,17 +26,17 @@ class Occlusion(Method):
 
     def decompose(self, encoder: Any, batch: Batch, rule: Rule) -> list[Decomposition]:
         """One decomposition per text of the batch; `rule` is ignored."""
-        games = encoder.games(batch.texts, batch.labels, batch.space)
+        deletions = encoder.deletions(batch.texts, batch.labels, batch.space)
         subsets = [
             np.concatenate([np.zeros((1, n), dtype=bool), np.ones((1, n), dtype=bool), ~np.eye(n, dtype=bool)])
-            for n in map(len, games.players)
+            for n in map(len, deletions.players)
         ]
         with progress.share(0, 0.9):
-            embeddings_by_text = games.values(subsets)
+            embeddings_by_text = deletions.embeddings(subsets)
         with progress.share(0.9, 1):
             outputs = encoder.outputs(batch.texts)
         decompositions = []
-        columns = zip(embeddings_by_text, games.players, batch.counts, outputs, strict=True)
+        columns = zip(embeddings_by_text, deletions.players, batch.counts, outputs, strict=True)
         for embeddings, players, count, output in columns:
             reference, embedding, without = embeddings[0], embeddings[1], embeddings[2:]
             values = embedding - without

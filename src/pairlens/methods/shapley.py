@@ -79,12 +79,12 @@ class Shapley(Method):
 
     def decompose(self, encoder: Any, batch: Batch, rule: Rule) -> list[Decomposition]:
         """One decomposition per text of the batch; `rule` is ignored. `nodes` counts forward passes."""
-        games = encoder.games(batch.texts, batch.labels, batch.space)
+        deletions = encoder.deletions(batch.texts, batch.labels, batch.space)
         estimates = [
             _Estimate(text.text, len(players), self.near, self.seed)
-            for text, players in zip(batch.texts, games.players, strict=True)
+            for text, players in zip(batch.texts, deletions.players, strict=True)
         ]
-        budgets = [self._budget(len(players)) for players in games.players]
+        budgets = [self._budget(len(players)) for players in deletions.players]
         unfinished = list(range(len(estimates)))
         reached, until = 0.0, 0.9 if self.error is None else 0.5
         while unfinished:
@@ -93,7 +93,7 @@ class Shapley(Method):
                 for i, (estimate, budget) in enumerate(zip(estimates, budgets, strict=True))
             ]
             with progress.share(reached, until):
-                embeddings = games.values(subsets)
+                embeddings = deletions.embeddings(subsets)
             for i in unfinished:
                 estimates[i].learn(embeddings[i])
                 progress.report(until)
@@ -104,7 +104,9 @@ class Shapley(Method):
             outputs = encoder.outputs(batch.texts)
         return [
             estimate.decomposition(output).expand(players, count)
-            for estimate, output, players, count in zip(estimates, outputs, games.players, batch.counts, strict=True)
+            for estimate, output, players, count in zip(
+                estimates, outputs, deletions.players, batch.counts, strict=True
+            )
         ]
 
     def _budget(self, players: int) -> int:

@@ -1,67 +1,66 @@
-"""Deletion as a game: the units of a text are players, a coalition is a text with the other units taken out.
+"""Embeddings of texts of which only some units are left: the values from which Shapley values are computed.
 
-The value of a coalition is the embedding of what is left of the text, a vector. Special tokens and the prompt are no
-players: they always stay, so the empty coalition is the special tokens alone.
+The units of a text are the players. Special tokens and the prompt are no players: they always stay, so of the empty
+subset the special tokens are left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from pairlens.model.tokenize import Text
 from pairlens.shapes import Array
 
-if TYPE_CHECKING:
-    from pairlens.model.encoder import Encoder
-
 
 @runtime_checkable
-class Games(Protocol):
-    """Games over several texts, played together so that their forward passes run in batches.
+class Deletions(Protocol):
+    """Deletions in several texts, embedded together so that the forward passes run in batches.
 
     Attributes:
-        players: for every text, the units that can be deleted; a coalition has a boolean for each of them.
+        players: for every text, the units that can be deleted; a subset has a boolean for each of them.
     """
 
     players: list[list[int]]
 
-    def values(self, coalitions: Sequence[Array]) -> list[Array]:
-        """Embeddings of coalitions: for every text (coalitions, players) booleans in, (coalitions, dim) out."""
+    def embeddings(self, subsets: Sequence[Array]) -> list[Array]:
+        """Return the embeddings of what is left: for every text, (subsets, players) booleans to (subsets, dim)."""
         ...
 
 
-class TokenGames:
-    """Deletion of token ids, the tokens that are left closing up.
+class TokenDeletions:
+    """Deletion of token ids; the tokens that are left move together.
 
     Args:
-        encoder: the model.
+        embed: takes, for every forward pass, the index of its text and which tokens stay; returns (passes, dim).
         texts: texts of one role.
         labels: for every token of every text, the unit it belongs to.
-        space: the embedding to take apart.
     """
 
-    def __init__(self, encoder: Encoder, texts: Sequence[Text], labels: Sequence[Sequence[int]], space: str) -> None:
-        self.encoder = encoder
-        self._texts = texts
-        self._space = space
+    def __init__(
+        self,
+        embed: Callable[[Sequence[int], Sequence[Array]], Array],
+        texts: Sequence[Text],
+        labels: Sequence[Sequence[int]],
+    ) -> None:
+        self._embed = embed
         self.players: list[list[int]] = []
         self._members: list[Array] = []
         for text, row in zip(texts, labels, strict=True):
-            faded = ~np.array(text.kept)
-            players = sorted({unit for unit, free in zip(row, faded, strict=True) if free})
+            free = ~np.array(text.kept)
+            players = sorted({unit for unit, is_free in zip(row, free, strict=True) if is_free})
             self.players.append(players)
-            self._members.append((np.array(players)[:, None] == np.array(row)) & faded)
+            self._members.append((np.array(players)[:, None] == np.array(row)) & free)
 
-    def values(self, coalitions: Sequence[Array]) -> list[Array]:
-        """Embeddings of coalitions, one list a text."""
-        rows = np.repeat(np.arange(len(coalitions)), [len(own) for own in coalitions])
+    def embeddings(self, subsets: Sequence[Array]) -> list[Array]:
+        """Return the embeddings of what is left: for every text, (subsets, players) booleans to (subsets, dim)."""
+        counts = [len(rows) for rows in subsets]
+        passes = np.repeat(np.arange(len(subsets)), counts)
         keeps = [
             ~deleted
-            for own, members in zip(coalitions, self._members, strict=True)
-            for deleted in (~own).astype(int) @ members > 0
+            for rows, members in zip(subsets, self._members, strict=True)
+            for deleted in (~rows).astype(int) @ members > 0
         ]
-        found = self.encoder.encode(self._texts, rows.tolist(), keeps, self._space)
-        return np.split(found, np.cumsum([len(own) for own in coalitions])[:-1])
+        return np.split(self._embed(passes.tolist(), keeps), np.cumsum(counts)[:-1])

@@ -20,14 +20,14 @@ from pairlens.autodiff.modes import capturing, differentiable
 from pairlens.autodiff.streams import Lanes, Pending
 from pairlens.autodiff.tail import Tail, Then
 from pairlens.errors import ModelError
-from pairlens.model.deletion import Games, TokenGames
+from pairlens.model.deletion import Deletions, TokenDeletions
 from pairlens.model.gates import Gates, Positions, gated, pooling_weights
-from pairlens.model.loaded import PROBE, Model
+from pairlens.model.loaded import PROBE, LoadedModel
 from pairlens.model.reference import reference_ids, reference_key, reference_token
 from pairlens.model.route import Route
 from pairlens.model.states import Heads, Start, first_rows
 from pairlens.model.tokenize import Text, batch
-from pairlens.model.weight_cache import Memory
+from pairlens.model.weight_cache import WeightCache
 from pairlens.quadrature.paths import BUDGET
 from pairlens.quadrature.planner import Habit
 from pairlens.shapes import Array, Embeddings, Rows, States
@@ -38,7 +38,7 @@ STEP = 2e10
 """Operations that a step takes where somebody watches: a fraction of a second on one core."""
 
 
-class Encoder(Model):
+class Encoder(LoadedModel):
     """One model, ready to be entered at any layer. The caller's model is never changed.
 
     Args:
@@ -60,14 +60,14 @@ class Encoder(Model):
     ) -> None:
         super().__init__(model, device=device, dtype=dtype)
         self.matmul = matmul
-        self._graphs, self._memory = Graphs(self.device), Memory()
+        self._graphs, self._memory = Graphs(self.device), WeightCache()
         self.habits: dict[Hashable, Habit | None] = {}
         self._lanes = Lanes(self.device) if self.device.type == "cuda" else None
 
     def fork(self) -> Encoder:
         """Another encoder on the same weights, for another thread."""
         other: Encoder = super().fork()
-        other._graphs, other._memory = Graphs(self.device), Memory()
+        other._graphs, other._memory = Graphs(self.device), WeightCache()
         other._lanes = Lanes(self.device) if self._lanes else None
         return other
 
@@ -233,9 +233,9 @@ class Encoder(Model):
 
     # Deletion.
 
-    def games(self, texts: Sequence[Text], labels: Sequence[Sequence[int]], space: str) -> Games:
-        """What becomes of texts of one role when units of theirs are deleted; `labels` has every token's unit."""
-        return TokenGames(self, texts, labels, space)
+    def deletions(self, texts: Sequence[Text], labels: Sequence[Sequence[int]], space: str) -> Deletions:
+        """Return the embeddings of texts of one role with units deleted; `labels` has the unit of every token."""
+        return TokenDeletions(lambda rows, keeps: self.encode(texts, rows, keeps, space), texts, labels)
 
     def outputs(self, texts: Sequence[Text]) -> Array:
         """The model's own embeddings of texts of one role, (texts, dim)."""

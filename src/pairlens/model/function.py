@@ -1,4 +1,4 @@
-"""Any function from texts to vectors, seen as far as it can be: deletion cuts characters, and there are no layers."""
+"""Any function from texts to vectors: deletion cuts characters out of the text, and there are no layers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 
 from pairlens import progress
 from pairlens.errors import InputError, ModelError, NumericalError
-from pairlens.model.deletion import Games
+from pairlens.model.deletion import Deletions
 from pairlens.model.tokenize import Text, check_text
 from pairlens.shapes import Array
 from pairlens.text import Unit, level_spans
 
 BATCH = 256
 """Texts handed to the function at a time."""
-REMEMBERED = 4096
-"""Texts whose vectors are kept before they are forgotten."""
+CACHED = 4096
+"""Texts whose vectors are kept; the cache is emptied when it holds more."""
 
 
 class EmbeddingFunction:
@@ -26,8 +26,8 @@ class EmbeddingFunction:
 
     Args:
         embed: takes a list of texts, returns one vector each, (texts, dim).
-        name: what to call it.
-        empty: the text that stands for "nothing left".
+        name: what results call it.
+        empty: the text to embed where all words are deleted.
         measure: how its vectors are compared, "cosine" or "dot".
     """
 
@@ -48,36 +48,36 @@ class EmbeddingFunction:
         self.name = str(name)
         self.measure = measure
         self._dim: int | None = None
-        self._known: dict[str, Array] = {}
+        self._cache: dict[str, Array] = {}
 
     def fork(self) -> EmbeddingFunction:
-        """Another one, for another thread, that remembers for itself."""
+        """Return a second one for another thread, with a cache of its own."""
         other = copy.copy(self)
-        other._known = {}
+        vars(other).update(_cache={})
         return other
 
     def is_static(self, role: str | None) -> bool:
-        """False: nothing is known of how the function works."""
+        """Return False: nothing is known of how the function works."""
         return False
 
     def lanes(self, count: int) -> tuple[()]:
-        """No contexts: the function decides where it computes."""
+        """Return no contexts: the function decides where it computes."""
         return ()
 
     def layers(self, role: str | None = None) -> int:
-        """None that can be seen."""
+        """Return 0: no layers can be seen."""
         return 0
 
     def pooling(self, role: str | None = None) -> str:
-        """Unknown."""
+        """Return "unknown"."""
         return "unknown"
 
     def space(self, role: str | None, wanted: str) -> str:
-        """Its vectors as they are, or normalised."""
+        """Return "unit" for normalised vectors, else "raw"."""
         return "unit" if wanted == "unit" else "raw"
 
     def read(self, text: str, role: str | None = None) -> Text:
-        """A text as its words: the finest units that can be cut out of it."""
+        """Return a text as its words, the finest units that can be deleted."""
         if role is not None:
             raise InputError(f"a black box has no roles; put the prompt for {role!r} into the text or the function.")
         check_text(text)
@@ -85,35 +85,36 @@ class EmbeddingFunction:
         tokens, kept = tuple(unit.text for unit in units), (False,) * len(units)
         return Text(text, None, "", {}, tokens, units, truncated=False, kept=kept)
 
-    def games(self, texts: Sequence[Text], labels: Sequence[Sequence[int]], space: str) -> Games:
-        """What becomes of the vectors when characters are cut out."""
-        return _CharacterGames(self, texts, labels, space)
+    def deletions(self, texts: Sequence[Text], labels: Sequence[Sequence[int]], space: str) -> Deletions:
+        """Return the vectors of texts with characters cut out; `labels` has the unit of every word."""
+        return _CharacterDeletions(self.embed, self._empty, texts, labels, normalize=space == "unit")
 
     def outputs(self, texts: Sequence[Text]) -> Array:
-        """The function's own vectors, (texts, dim)."""
+        """Return the function's own vectors, (texts, dim)."""
         return self.embed([text.text for text in texts])
 
     def embed(self, texts: Sequence[str]) -> Array:
-        """Vectors of texts, (texts, dim). Calls may cost money, so those of recent texts are remembered."""
-        if len(self._known) > REMEMBERED:
-            self._known.clear()
-        fresh = [text for text in dict.fromkeys(texts) if text not in self._known]
+        """Return vectors of texts, (texts, dim). Calls may cost money, so those of recent texts are cached."""
+        if len(self._cache) > CACHED:
+            self._cache.clear()
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._cache]
         steps = progress.Steps(len(fresh))
         for start in range(0, len(fresh), BATCH):
             part = fresh[start : start + BATCH]
-            self._known.update(zip(part, self._ask(part), strict=True))
+            self._cache.update(zip(part, self._call(part), strict=True))
             steps.advance(len(part))
-        return np.array([self._known[text] for text in texts])
+        return np.array([self._cache[text] for text in texts])
 
-    def _ask(self, texts: list[str]) -> Array:
+    def _call(self, texts: list[str]) -> Array:
+        """Call the function and check what it returns."""
         try:
-            found = self._embed(list(texts))
+            returned = self._embed(list(texts))
         except Exception as error:
             if self._empty in texts:
                 error.add_note(f"pairlens asked for {self._empty!r}, where nothing is left: empty= sets another text.")
             raise
         try:
-            vectors = np.asarray(_plain(found))
+            vectors = np.asarray(_on_host(returned))
             if np.iscomplexobj(vectors):
                 raise TypeError("complex numbers")
             vectors = vectors.astype(np.float64)
@@ -135,51 +136,58 @@ class EmbeddingFunction:
         return vectors
 
 
-def _plain(found: Any) -> Any:
-    """Tensors as numbers that NumPy takes."""
-    if hasattr(found, "detach"):
-        return found.detach().cpu().double().numpy()
-    return [_plain(one) for one in found] if isinstance(found, list | tuple) else found
+def _on_host(returned: Any) -> Any:
+    """Return tensors as NumPy arrays, also inside lists and tuples, and anything else as it is."""
+    if hasattr(returned, "detach"):
+        return returned.detach().cpu().double().numpy()
+    return [_on_host(item) for item in returned] if isinstance(returned, list | tuple) else returned
 
 
-class _CharacterGames:
-    """Deletion of characters: a word goes with the white space before it."""
+class _CharacterDeletions:
+    """Deletion of characters: a word is deleted together with the whitespace before it."""
 
     def __init__(
-        self, box: EmbeddingFunction, texts: Sequence[Text], labels: Sequence[Sequence[int]], space: str
+        self,
+        embed: Callable[[Sequence[str]], Array],
+        empty: str,
+        texts: Sequence[Text],
+        labels: Sequence[Sequence[int]],
+        *,
+        normalize: bool,
     ) -> None:
-        self._box = box
+        self._embed = embed
+        self._empty = empty
         self._texts = texts
         self._labels = [np.array(row) for row in labels]
-        self._space = space
+        self._normalize = normalize
         self.players = [sorted(set(row)) for row in labels]
 
-    def values(self, coalitions: Sequence[Array]) -> list[Array]:
-        """Embeddings of coalitions, one list a text."""
-        asked = [
-            self._left(i, np.array(self.players[i])[members]) for i, own in enumerate(coalitions) for members in own
+    def embeddings(self, subsets: Sequence[Array]) -> list[Array]:
+        """Return the vectors of what is left: for every text, (subsets, players) booleans to (subsets, dim)."""
+        parts = [
+            self._left(i, np.array(self.players[i])[members]) for i, rows in enumerate(subsets) for members in rows
         ]
-        vectors = self._box.embed(asked) if asked else np.zeros((0, 0))
-        if self._space == "unit":
-            sizes = np.linalg.norm(vectors, axis=1, keepdims=True)
-            vectors = np.divide(vectors, sizes, out=np.zeros_like(vectors), where=sizes > 0)
-        return np.split(vectors, np.cumsum([len(own) for own in coalitions])[:-1])
+        vectors = self._embed(parts) if parts else np.zeros((0, 0))
+        if self._normalize:
+            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+            vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+        return np.split(vectors, np.cumsum([len(rows) for rows in subsets])[:-1])
 
     def _left(self, index: int, units: Array) -> str:
-        """What is left of a text when only some units stay."""
+        """Return what is left of a text if only these units stay."""
         text, labels = self._texts[index], self._labels[index]
         stay = np.isin(labels, units)
         if stay.all():
             return text.text
         if not stay.any():
-            return self._box._empty
+            return self._empty
         parts, gap, end = [], "", 0
-        for word, kept in zip(text.units, stay, strict=True):
+        for word, stays in zip(text.units, stay, strict=True):
             before = text.text[end : word.start]
             gap, end = before or gap, word.end
-            if kept:
-                # White space goes with what follows it. If that is deleted, it still keeps words from being glued.
-                glued = any(char.isalnum() for char in word.text)
-                parts += [(gap if glued else before) if parts else "", word.text]
+            if stays:
+                # The whitespace of deleted words still separates the words around them.
+                is_word = any(char.isalnum() for char in word.text)
+                parts += [(gap if is_word else before) if parts else "", word.text]
                 gap = ""
         return "".join(parts)

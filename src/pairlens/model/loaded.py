@@ -1,4 +1,4 @@
-"""A model as it was loaded: its modules by role, what it is like, and how it reads texts."""
+"""A loaded model: its modules for each role, its properties, and how it reads texts."""
 
 from __future__ import annotations
 
@@ -22,68 +22,77 @@ from pairlens.model.tokenize import Reader, Text, batch
 
 ROLES = ("query", "document")
 SPACES = ("unit", "output", "raw")
-"""Which embedding is meant: of length one, as the model gives it, or as it is before a final normalisation."""
+"""Which embedding is meant: of length one, the model's output, or the embedding before a final Normalize."""
 PROBE = "one two three"
+"""A text to run a model on once, to look at its structure."""
 
 
-class Model:
-    """One model, through a twin of its own: the caller's is never changed.
+class LoadedModel:
+    """One model, seen through a twin of it on the same weights: the caller's model is never changed.
 
     Args:
         model: None, a hub id, a path or a SentenceTransformer.
         device: where to compute; the model's own device by default.
         dtype: torch.float32 or torch.float64.
+
+    Attributes:
+        name: the model's name, for results.
+        adjusted: whether the model subtracts the embedding of its reference.
+        sentence_transformer: the caller's model, or the one that was loaded.
     """
+
+    has_layers = True
+    finest_level = "token"
 
     def __init__(self, model: Any = None, *, device: Any = None, dtype: torch.dtype = torch.float32) -> None:
         wanted = None if device is None else _check_device(device)
         loaded, self.name, self.adjusted = load(model, wanted)
         self.device = torch.device(loaded.device) if wanted is None else wanted
         self.dtype = dtype
-        # Asked again every time: the caller may set another truncation, measure, prompt or length on the model.
-        self._model = loaded
+        # Kept, because the caller may later set another truncation, measure, prompt or length on the model.
+        self.sentence_transformer = loaded
         self._twin = twin(nn.ModuleList(loaded.children()), dtype=dtype, device=self.device)
         for module in self._twin:
             shifting = [i for i, cls in enumerate(type(module).__mro__) if SHIFTING in cls.__name__]
             if shifting:
-                # The papers' own class, where it is installed: its shift is ours to make.
+                # The papers' own class, if it is installed, would subtract the reference a second time.
                 module.__class__ = type(module).__mro__[shifting[-1] + 1]
         self._routes: dict[str | None, Route] = {}
-        # The tap is state, so one thread at a time may run the twin.
+        # The tap has state, so only one thread at a time may run the twin.
         self._lock = threading.RLock()
 
     def fork(self) -> Any:
-        """Another one on the same weights, for another thread."""
+        """Return a second model on the same weights, for another thread."""
         other = copy.copy(self)
         with self._lock:
-            other._twin = untap(twin(self._twin, dtype=self.dtype, device=self.device))
-        other._routes, other._lock = {}, threading.RLock()
+            second = untap(twin(self._twin, dtype=self.dtype, device=self.device))
+        vars(other).update(_twin=second, _routes={}, _lock=threading.RLock())
         return other
 
-    # What the model is like.
+    # Properties of the model.
 
     @property
     def measure(self) -> str:
         """The model's own similarity measure."""
-        return str(getattr(self._model, "_similarity_fn_name", None) or "cosine")
+        return str(getattr(self.sentence_transformer, "_similarity_fn_name", None) or "cosine")
 
     @property
     def precision(self) -> str:
-        """The name of the dtype that is computed in."""
+        """The name of the dtype that embeddings are computed in."""
         return str(self.dtype).removeprefix("torch.")
 
     @property
     def truncate_dim(self) -> int | None:
-        """How many dimensions the model keeps, None for all."""
-        return getattr(self._model, "truncate_dim", None)
+        """How many dimensions of the embedding the model keeps, None for all."""
+        return getattr(self.sentence_transformer, "truncate_dim", None)
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """A short name for the weights, from a few numbers of every one."""
-        return fingerprint(self._model)
+        """A short hash of the weights, from a few numbers of each tensor."""
+        return fingerprint(self.sentence_transformer)
 
     def route(self, role: str | None = None) -> Route:
-        """The modules for a role; None is what `SentenceTransformer.encode` does without one."""
+        """Return the modules for a role; None is the role of `SentenceTransformer.encode`."""
         if role is not None and role not in ROLES:
             raise InputError(f"a role is 'query', 'document' or None, not {role!r}.")
         with self._lock:
@@ -92,14 +101,14 @@ class Model:
             return self._routes[role]
 
     def layers(self, role: str | None = None) -> int:
-        """L, the number of layers; 0 for static embeddings."""
+        """Return L, the number of layers; 0 for static embeddings."""
         return self.route(role).layers
 
     def layer_index(self, layer: int, role: str | None = None) -> int:
-        """A layer from 0 to L; negative ones count from the end, so -1 is L."""
+        """Return a layer from 0 to L; negative numbers count from the end, so -1 is L."""
         count = self.layers(role)
         if role is not None and self.route(role).static:
-            return 0  # A router's static side has no layers; the layer is meant for the other side.
+            return 0  # A router's static route has no layers; the layer is meant for the other route.
         if not -count - 1 <= layer <= count:
             raise InputError(
                 f"layer {layer} does not exist: this model has {count} layers, so 0 (the embedding layer's output) "
@@ -108,7 +117,7 @@ class Model:
         return layer if layer >= 0 else layer + count + 1
 
     def pooling(self, role: str | None = None) -> str:
-        """The names of the pooling modes, joined by +."""
+        """Return the names of the pooling modes, joined by +."""
         for module in self.route(role).modules:
             if hasattr(module, "pooling_mode"):
                 mode: Any = module.pooling_mode
@@ -118,52 +127,49 @@ class Model:
         return "mean" if self.route(role).static else "none"
 
     def space(self, role: str | None, wanted: str) -> str:
-        """The name of a space, told apart only where it differs: without Normalize "output" is "raw", and so on."""
+        """Return one name for spaces that are the same here: without a final Normalize "output" is "raw", and so on."""
         route = self.route(role)
-        ending = route.ending
         if self.adjusted or route.static:
             # The reference's embedding is zero, and zero cannot be normalised.
             return "raw"
         if wanted == "output":
-            if not ending:
+            if not route.ending:
                 return "raw"
             if self.truncate_dim is None:
                 return "unit"
         return wanted
 
-    # How it reads.
-
     def read(self, text: str, role: str | None = None) -> Text:
-        """A text as the model reads it."""
+        """Return a text as the model reads it."""
         route = self.route(role)
         with self._lock:
-            for module, own in zip(self._twin, self._model.children(), strict=True):
-                length = getattr(own, "max_seq_length", None)
+            for module, original in zip(self._twin, self.sentence_transformer.children(), strict=True):
+                length = getattr(original, "max_seq_length", None)
                 if length is not None and getattr(module, "max_seq_length", None) != length:
                     module.max_seq_length = length
             return route.reader.read(text, self._prompt(role))
 
     def running(self) -> threading.RLock:
-        """A lock to hold while the tail is in use."""
+        """Return the lock to hold while the twin runs."""
         return self._lock
 
     def not_finite(self) -> NumericalError:
-        """The error for an embedding that is not a number, with the weights to blame."""
+        """Return the error for an embedding that is not a number, naming the weights that are not numbers."""
         bad = [name for name, p in self._twin.named_parameters() if not torch.isfinite(p).all()]
         where = f"these weights: {', '.join(bad[:3])}{' …' if len(bad) > 3 else ''}" if bad else "the forward pass"
         return NumericalError(f"the model's embedding is not a number, from {where}. Load the model anew.")
 
-    # Inside.
-
     def _prompt(self, role: str | None) -> str:
+        """Return the prompt for a role, as `encode_query`, `encode_document` and `encode` choose it."""
         names = {"query": ("query",), "document": ("document", "passage", "corpus")}.get(role or "", ())
-        prompts: dict[str, str] = getattr(self._model, "prompts", None) or {}
-        for name in (*names, getattr(self._model, "default_prompt_name", None)):
+        prompts: dict[str, str] = getattr(self.sentence_transformer, "prompts", None) or {}
+        for name in (*names, getattr(self.sentence_transformer, "default_prompt_name", None)):
             if name is not None and name in prompts:
                 return prompts[name] or ""
         return ""
 
     def _open(self, role: str | None) -> Route:
+        """Return the modules for a role, with a tap on the transformer's layers."""
         modules: list[nn.Module] = []
         adjusted = None
         for module in self._twin:
@@ -191,41 +197,44 @@ class Model:
         return route
 
     def _features(self, texts: Sequence[Text], rows: Tensor) -> dict[str, Any]:
-        """The model's input for a batch in which row i is text `rows[i]`."""
+        """Return the model's input for a batch in which row i is text `rows[i]`."""
         rows = rows.to(self.device)
-        every = batch([text.features for text in texts])
-        return {n: own.to(self.device)[rows] if isinstance(own, Tensor) else own for n, own in every.items()}
+        features = batch([text.features for text in texts])
+        return {
+            name: value.to(self.device)[rows] if isinstance(value, Tensor) else value
+            for name, value in features.items()
+        }
 
     def _finish(self, route: Route, ran: dict[str, Any], space: str) -> Tensor:
-        """From the transformer's output to the embedding in a space."""
+        """Return the embedding in a space from the transformer's output."""
         stop = len(route.modules) - (route.ending if space == "raw" else 0)
         embedding = route.run(dict(ran), 1, stop)["sentence_embedding"]
         if self.truncate_dim is not None:
             embedding = embedding[..., : self.truncate_dim]
-        # Behind a Normalize of its own it is of length one already.
-        short = space == "unit" and not (route.ending and self.truncate_dim is None)
-        return F.normalize(embedding, dim=-1) if short else embedding
+        # After the model's own Normalize the embedding already has length one.
+        normalized = route.ending and self.truncate_dim is None
+        return F.normalize(embedding, dim=-1) if space == "unit" and not normalized else embedding
 
     def _before_ending(self, route: Route, ran: dict[str, Any]) -> Tensor:
-        """From the transformer's output to the whole embedding before a final Normalize."""
+        """Return the whole embedding before a final Normalize from the transformer's output."""
         return route.run(dict(ran), 1, len(route.modules) - route.ending)["sentence_embedding"]
 
     def _end_shifted(self, route: Route, shifted: Tensor, space: str) -> Tensor:
-        """What an adjusted model makes of its shifted embedding, in a space."""
+        """Return an adjusted model's embedding in a space from its shifted embedding."""
         if space == "output" and route.ending:
             shifted = F.normalize(shifted, dim=-1)
         return shifted if self.truncate_dim is None else shifted[..., : self.truncate_dim]
 
 
 def _check_device(device: Any) -> torch.device:
-    """A torch device that this machine has."""
+    """Return the torch device, or raise if this machine does not have it."""
     try:
-        found = torch.device(device)
-        torch.empty(0, device=found)
+        checked = torch.device(device)
+        torch.empty(0, device=checked)
     except (RuntimeError, AssertionError, TypeError) as error:
         names = [name for name in ("cuda", "mps") if getattr(torch, name, None) and getattr(torch, name).is_available()]
         here = ", ".join(["cpu", *names])
         raise InputError(
             f"device {device!r} cannot be used on this machine, which has {here}: {str(error).splitlines()[0]}"
         ) from error
-    return found
+    return checked

@@ -1,4 +1,4 @@
-"""What was computed once and holds for as long as a module's weights stay what they are."""
+"""A cache of tensors that are valid as long as a module's weights do not change."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import torch
 from torch import Tensor, nn
 
 MOST = 1024
-"""Entries that are kept: as many lengths of texts as there usually are."""
+"""Entries that are kept: about as many as there are lengths of texts."""
 BYTES = 2**26
-"""What they may take together: a few megabytes for embeddings, more for long texts' states."""
+"""Bytes that the entries may take together: embeddings take a few megabytes, states of long texts more."""
 
 
-class Memory:
-    """Tensors by key; all of them are forgotten when the weights of the module change, in whatever way.
+class WeightCache:
+    """Tensors by key; all of them are dropped when the weights of the module change.
 
     Example:
         >>> module = nn.Linear(1, 1)
-        >>> memory = Memory()
-        >>> memory.check(module)
-        >>> bool(memory.look_up("key", lambda: {"key": torch.zeros(1)}) == memory.look_up("key", lambda: 1 / 0))
+        >>> cache = WeightCache()
+        >>> cache.check(module)
+        >>> bool(cache.look_up("key", lambda: {"key": torch.zeros(1)}) == cache.look_up("key", lambda: 1 / 0))
         True
         >>> module.weight.data += 1
-        >>> memory.check(module)
-        >>> memory.look_up("key", lambda: {"key": torch.ones(1)})
+        >>> cache.check(module)
+        >>> cache.look_up("key", lambda: {"key": torch.ones(1)})
         tensor([1.])
     """
 
@@ -33,77 +33,80 @@ class Memory:
         self.forget()
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy or a pickle begins with nothing: what it computes depends on where it is."""
-        return vars(Memory())
+        """A copy or a pickle starts empty: its tensors may be on another device."""
+        return vars(WeightCache())
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._entries)
 
     def forget(self) -> None:
-        """Begin anew."""
-        self._marks: list[Any] = []
+        """Drop all entries."""
+        self._versions: list[Any] = []
         self._samples: list[list[Tensor]] = []
         self._numbers: list[list[float]] = []
-        self._found: dict[Hashable, Tensor] = {}
+        self._entries: dict[Hashable, Tensor] = {}
 
     def release(self, module: nn.Module) -> None:
-        """Forget everything if the module's weights lie elsewhere now, so that nothing holds their old place."""
-        if self._marks and _marks(_tensors(module)) != self._marks:
+        """Drop all entries if the module's weights are in other memory now, so that the old memory can be freed."""
+        if self._versions and _versions(_tensors(module)) != self._versions:
             self.forget()
 
     def check(self, module: nn.Module) -> None:
-        """Forget everything if the module's weights are not what they were.
+        """Drop all entries if the module's weights have changed.
 
-        Optimizers, `load_state_dict` and `copy_` raise a tensor's version; `.to` and `.half` give it other memory. What
-        writes through `.data` does neither, so that one number of every tensor is looked at too.
+        Optimizers, `load_state_dict` and `copy_` raise a tensor's version; `.to` and `.half` give it other memory.
+        Writing through `.data` does neither, so one number of every tensor is compared too.
         """
         tensors = _tensors(module)
-        marks = _marks(tensors)
-        if marks != self._marks:
-            # Views of the weights, made once: on a GPU, a hundred of them take as long as a small model does.
-            self._marks, self._samples = marks, _last_numbers(tensors)
-        numbers = [torch.cat(own).tolist() for own in self._samples]
-        if marks is self._marks or numbers != self._numbers:
+        versions = _versions(tensors)
+        if versions != self._versions:
+            # Views of the weights, made once: on a GPU, making a hundred of them takes as long as a small model runs.
+            self._versions, self._samples = versions, _last_numbers(tensors)
+        numbers = [torch.cat(views).tolist() for views in self._samples]
+        if versions is self._versions or numbers != self._numbers:
             # A new dictionary: another thread may still be reading the old one.
-            self._numbers, self._found = numbers, {}
+            self._numbers, self._entries = numbers, {}
 
     def look_up(self, key: Hashable, compute: Callable[[], Mapping[Any, Tensor]]) -> Tensor:
-        """What is known by this key, else what `compute` gives for it, perhaps among others.
+        """Return the entry of a key; if there is none, add all entries that `compute` returns, this one among them.
 
-        For as long as nobody can have changed the weights since `check`.
+        Valid as long as the weights have not changed since `check`.
         """
-        found = self._found
-        value = found.get(key)
+        entries = self._entries
+        value = entries.get(key)
         if value is None:
             computed = compute()
             value = computed[key]
-            found.update(computed)
-            size = sum(own.nbytes for own in found.values())
-            while len(found) > MOST or (size > BYTES and found):
-                gone = found.pop(next(iter(found)), None)
-                size -= 0 if gone is None else gone.nbytes
+            entries.update(computed)
+            size = sum(entry.nbytes for entry in entries.values())
+            while len(entries) > MOST or (size > BYTES and entries):
+                oldest = entries.pop(next(iter(entries)), None)
+                size -= 0 if oldest is None else oldest.nbytes
         return value
 
 
 def _tensors(module: nn.Module) -> list[Tensor]:
-    """Weights and buffers: what `parameters()` and `buffers()` give, five times as fast: every batch asks for them."""
-    found: list[Tensor | None] = []
+    """Return weights and buffers, five times as fast as `parameters()` and `buffers()`: every batch asks for them."""
+    tensors: list[Tensor | None] = []
     left: list[nn.Module | None] = [module]
     while left:
-        if (own := left.pop()) is not None:
-            found += own._parameters.values()
-            found += own._buffers.values()
-            left += own._modules.values()
-    return [tensor for tensor in found if tensor is not None]
+        if (part := left.pop()) is not None:
+            tensors += part._parameters.values()
+            tensors += part._buffers.values()
+            left += part._modules.values()
+    return [tensor for tensor in tensors if tensor is not None]
 
 
-def _marks(tensors: Iterable[Tensor]) -> list[Any]:
-    """Where tensors lie, and how often they were written to."""
-    return [(own.data_ptr(), -1 if own.is_inference() else own._version, own.dtype, own.device) for own in tensors]
+def _versions(tensors: Iterable[Tensor]) -> list[Any]:
+    """Return, for every tensor, where it is and how often it was written to."""
+    return [
+        (tensor.data_ptr(), -1 if tensor.is_inference() else tensor._version, tensor.dtype, tensor.device)
+        for tensor in tensors
+    ]
 
 
 def _last_numbers(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
-    """The last number of every tensor, as views of it, those that can be put together in one list."""
+    """Return views of the last number of every tensor, one list for each device and dtype."""
     views: dict[Any, list[Tensor]] = {}
     for tensor in tensors:
         if tensor.numel() and not tensor.is_meta:

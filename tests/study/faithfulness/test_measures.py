@@ -88,7 +88,7 @@ def test_deletions_are_deletions_and_remembered(lens, sides, monkeypatch):
     left[1, 2] = False
     ids = side.text.features["input_ids"][0].tolist()
     del ids[int(np.flatnonzero(side.units)[2])]
-    model: Any = encoder._model
+    model: Any = encoder.sentence_transformer
     features = {"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, len(ids), dtype=torch.long)}
     with torch.no_grad():
         wanted = model(features)["sentence_embedding"][0].numpy()

@@ -86,7 +86,7 @@ def test_a_black_box_has_nothing_to_look_into():
 
 
 def test_bertscore_is_the_cosine_of_output_states(lens):
-    model = rivals.transformer(lens)._model
+    model = rivals.transformer(lens).sentence_transformer
     states = [model.encode(text, output_value="token_embeddings").numpy() for text in (A, B)]
     one, other = (own / np.linalg.norm(own, axis=1, keepdims=True) for own in states)
     assert np.allclose(rivals.bertscore(lens, A, B, "cosine").matrix, one @ other.T, atol=1e-5)

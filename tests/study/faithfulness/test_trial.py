@@ -220,14 +220,14 @@ def test_cost_is_in_passes(verdict):
 
 def test_random_weights_leave_the_callers_model_alone(lens):
     encoder = transformer(lens)
-    before = {name: value.clone() for name, value in encoder._model.state_dict().items()}
+    before = {name: value.clone() for name, value in encoder.sentence_transformer.state_dict().items()}
     changed = {}
     for depth in (1, 3):
         other = transformer(randomise(lens, depth, seed=0))
         pairs = zip(encoder._twin.named_parameters(), other._twin.parameters(), strict=False)
         changed[depth] = {name for (name, one), two in pairs if not torch.equal(one, two)}
     # The two twins name their layers alike once both have run.
-    assert all(torch.equal(value, before[name]) for name, value in encoder._model.state_dict().items())
+    assert all(torch.equal(value, before[name]) for name, value in encoder.sentence_transformer.state_dict().items())
     assert {name.split("layer.")[1][0] for name in changed[1]} == {"2"}
     assert {name.split("layer.")[1][0] for name in changed[3]} == {"0", "1", "2"}
     assert randomise(lens, 1, seed=0).explain(*PAIRS[0], method="output").score == pytest.approx(
@@ -252,7 +252,7 @@ def test_edits_and_what_comes_of_them(minilm):
     other = reword(encoder, text)
     assert other is not None
     assert encoder.read(other).tokens != text.tokens
-    one, two = (minilm.encoder._model.encode(t) for t in (text.text, other))
+    one, two = (minilm.encoder.sentence_transformer.encode(t) for t in (text.text, other))
     assert one @ two >= CLOSE
 
 
