@@ -21,7 +21,6 @@ CHECKED = (
     "corpus.records",
     "linalg",
     "methods.base",
-    "methods.integrated_jacobian",
     "model.deletion",
     "model.encoder",
     "model.layers",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import time
 import warnings
 from typing import Any
 
@@ -22,16 +20,9 @@ from pairlens import (
     IntegratedJacobian,
     Lens,
     ModelError,
-    NotConverged,
-    ReferenceWarning,
     Riemann,
-    Shapley,
     TruncationWarning,
 )
-from pairlens.attribution import decomposer
-from pairlens.attribution import stream as reading
-from pairlens.attribution.decomposer import Decomposer, Job
-from pairlens.methods import integrated_jacobian
 from pairlens.text import units
 
 A, B = "The coffee here is not good.", "This coffee is bad."
@@ -98,43 +89,7 @@ def test_spans_get_a_unit_each_and_the_rest_another(tiny):
     assert identity(e) == pytest.approx(e.score, abs=1e-12)
 
 
-def test_many_pairs_come_in_order_and_each_text_is_decomposed_once(tiny, monkeypatch):
-    texts = [f"{word} {noun} runs" for word in ("a", "the", "one") for noun in ("dog", "cat")]
-    pairs = [(x, y) for x in texts for y in texts]
-    decomposed: list[str] = []
-    inner = Decomposer._decompose
-
-    def counting(self, jobs, read):
-        decomposed.extend(job.text for job in jobs)
-        return inner(self, jobs, read)
-
-    monkeypatch.setattr(Decomposer, "_decompose", counting)
-    found = list(tiny.explain_many(pairs, layer=1, progress=False, window=5))
-    assert [(e.text_a, e.text_b) for e in found] == pairs
-    assert sorted(decomposed) == sorted(texts)
-    alone = tiny.explain(*pairs[7], layer=1)
-    assert np.allclose(found[7].matrix, alone.matrix, atol=1e-9)
-
-
-def test_what_is_kept_of_texts_is_counted_with_their_errors(tiny, monkeypatch):
-    texts = [f"the {word} dog and one cat ran over a long red road here" for word in ("big", "old", "sad", "new")]
-    work = tiny._decomposer(Shapley(passes=40), None, None, None, 1e-3, "project", "cosine")
-    jobs = [Job.of(text, None, "token") for text in texts]
-    for some in (jobs[:2], jobs[2:]):
-        work.decompose(some)
-    sampled = work.decompose(jobs)[jobs[0]]
-    assert sampled.noise_residuals is not None
-    sizes = [c.values.nbytes + c.noise_weights.nbytes + c.noise_residuals.nbytes for c in work._cache.values()]
-    assert work._cached_bytes == sum(sizes)
-    monkeypatch.setattr(decomposer, "CACHE_BYTES", sum(sizes) - 1)
-    assert list(work.decompose(jobs[3:])) == jobs[1:]  # the oldest is gone
-    assert work._cached_bytes == sum(sizes[1:])
-    again = work.decompose(jobs)[jobs[0]]
-    np.testing.assert_allclose(again.values, sampled.values, atol=1e-12)
-
-
 def test_what_was_explained_before_changes_nothing(tiny):
-    """Habits are those of fixed texts: the nodes of a pair are the same the first time and after others."""
     pair, others = ("The tea was cold.", "The coffee is hot."), [("One two.", "Three."), ("A b c d e f g.", "Here.")]
     for layer in range(tiny.layers + 1):
         first = Lens(zoo.encoder("bert"), dtype="float64").explain(*pair, layer=layer)
@@ -144,161 +99,6 @@ def test_what_was_explained_before_changes_nothing(tiny):
         later = lens.explain(*pair, layer=layer)
         assert later.settings["nodes"] == first.settings["nodes"]
         np.testing.assert_array_equal(later.matrix, first.matrix)
-
-
-def test_texts_that_a_model_cannot_read_make_no_habit(monkeypatch):
-    lens = Lens(zoo.encoder("bert"), dtype="float64")
-    encoder: Any = lens.encoder
-    read = encoder.read
-
-    def picky(text, role=None):
-        if text in integrated_jacobian.TYPICAL:
-            raise InputError("no token of the text is left")
-        return read(text, role)
-
-    monkeypatch.setattr(encoder, "read", picky)
-    e = lens.explain("The tea was cold.", "The coffee is hot.", layer=-1)
-    assert max(e.gap_a, e.gap_b) <= 1e-3
-    assert list(encoder.habits.values()) == [None]
-
-
-def test_many_pairs_are_read_lazily(tiny):
-    taken = []
-
-    def endless():
-        while True:
-            taken.append(1)
-            yield (A, B)
-
-    stream = tiny.explain_many(endless(), layer=3, progress=False, window=4)
-    assert not taken
-    next(stream)
-    assert len(taken) == 4
-
-
-def test_pairs_of_known_texts_are_read_further_ahead_and_no_further(tiny, monkeypatch):
-    monkeypatch.setattr(reading, "TOGETHER", 3)
-    monkeypatch.setattr(reading, "PATIENCE", 1e9)
-    taken = []
-
-    def endless():
-        while True:
-            taken.append(1)
-            yield (A, B) if len(taken) != 30 else (A, "Something new.")
-
-    stream = tiny.explain_many(endless(), layer=3, progress=False, window=4)
-    reach = []
-    for e in itertools.islice(stream, 40):
-        reach.append(len(taken))
-        assert (e.text_b == B) == (len(reach) != 30)
-    # A window with new texts goes at once, with what waits; of others three go together.
-    assert reach == [4] * 4 + [16] * 12 + [28] * 12 + [32] * 4 + [44] * 8
-
-
-def test_pairs_do_not_wait_for_long(tiny, monkeypatch):
-    monkeypatch.setattr(reading, "PATIENCE", 0.01)
-    taken = []
-
-    def slow():
-        while True:
-            taken.append(1)
-            time.sleep(0.01)
-            yield (A, B)
-
-    stream = tiny.explain_many(slow(), layer=3, progress=False, window=4)
-    for _ in itertools.islice(stream, 12):
-        pass
-    assert len(taken) == 12
-
-
-def test_texts_of_a_window_are_not_forgotten_for_others_of_it(tiny, monkeypatch):
-    monkeypatch.setattr(decomposer, "CACHE_BYTES", 1)
-    made = []
-    inner = Decomposer._decompose
-    monkeypatch.setattr(
-        Decomposer,
-        "_decompose",
-        lambda self, jobs, read: made.extend(job.text for job in jobs) or inner(self, jobs, read),
-    )
-    pairs = [(A, B) if i % 8 else (A, f"New, the {i}th.") for i in range(80)]
-    for _ in tiny.explain_many(pairs, layer=3, progress=False, window=4):
-        pass
-    assert len(made) == len(set(made)) == 12
-
-
-def test_what_can_be_read_once_is_read_once(tiny):
-    source: Any = [map(str, (A, B)), map(str, (B, A)), ("alone",)]
-    stream = tiny.explain_many(iter(source), layer=3, progress=False)
-    assert [next(stream).text_a for _ in range(2)] == [A, B]
-    with pytest.raises(InputError, match="'alone'"):
-        next(stream)
-
-
-def test_one_bad_text_does_not_part_all_others(monkeypatch):
-    sizes = []
-    inner = Decomposer._decompose
-    monkeypatch.setattr(
-        Decomposer, "_decompose", lambda self, jobs, read: sizes.append(len(jobs)) or inner(self, jobs, read)
-    )
-    lens = Lens(zoo.encoder("bert"), dtype="float64", strict=True)
-    pairs = [(A, f"{i} cats.") for i in range(64)]
-    pairs[60] = (A, "word " * 999)
-    stream = lens.explain_many(pairs, layer=3, progress=False)
-    assert [next(stream).text_b for _ in range(60)] == [b for _, b in pairs[:60]]
-    with pytest.raises(InputError, match="longer than the model takes"):
-        next(stream)
-    assert len(sizes) < 20
-
-
-def test_a_few_pairs_are_warned_of_one_by_one(tiny):
-    options: Any = {"layer": 3, "progress": False}
-    texts = [f"{i} cats." for i in range(40)]
-    for count, told in ((2, 2), (40, 1)):
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always")
-            list(tiny.explain_many([(A, text) for text in texts[:count]], **options))
-        assert len({str(own.message) for own in found if own.category is ReferenceWarning}) == told
-
-
-def test_with_a_window_of_one_the_next_pair_may_depend_on_the_last_explanation(tiny):
-    taken = []
-    stream = tiny.explain_many((taken.append(1) or (A, B) for _ in range(5)), layer=3, progress=False, window=1)
-    assert [len(taken) for _ in stream] == [1, 2, 3, 4, 5]
-
-
-class Broken(Exception):
-    """Something that is not ours."""
-
-
-@pytest.mark.parametrize("window", [1, 3, 256])
-@pytest.mark.parametrize("wrong", ["no pair", "no text", "too long", "not converged", "a model", "the source"])
-def test_all_pairs_before_a_bad_one_are_explained(wrong, window, monkeypatch):
-    lens = Lens(zoo.encoder("bert"), dtype="float64", strict=True)
-    bad = {"no pair": ("a",), "no text": ("a", 5), "too long": ("a", "word " * 999), "not converged": ("a", "A b c.")}
-    bad["a model"] = bad["not converged"]
-    error = {"not converged": NotConverged, "a model": Broken, "the source": Broken}.get(wrong, InputError)
-
-    def source():
-        for i in range(11):
-            yield (A, B) if i % 4 else (B, f"{i}")
-        if wrong == "the source":
-            raise Broken
-        yield bad[wrong]
-        yield (A, B)
-
-    inner = Decomposer._decompose
-
-    def failing(self, jobs, read):
-        if any(job.text == "A b c." for job in jobs):
-            raise NotConverged("no", gap=1.0, tol=1e-3) if wrong == "not converged" else Broken
-        return inner(self, jobs, read)
-
-    monkeypatch.setattr(Decomposer, "_decompose", failing)
-    pairs: Any = source()
-    stream = lens.explain_many(pairs, layer=3, progress=False, window=window)
-    assert [next(stream).text_b for _ in range(11)] == [B if i % 4 else f"{i}" for i in range(11)]
-    with pytest.raises(error):
-        next(stream)
 
 
 def test_a_warning_names_the_line_that_asked(tiny):
@@ -327,21 +127,6 @@ def test_features_sum_to_the_entry(tiny):
         tiny.explain_features(A, B, 99, 0)
     with pytest.raises(InputError, match="roles has two entries"):
         tiny.explain_features(A, B, 0, 0, roles=("query",))
-
-
-def test_contrast_is_the_difference_of_two_explanations(tiny):
-    c = tiny.contrast("coffee", A, "Dogs run.", layer=1, level="word")
-    assert c.difference == pytest.approx(c.a.score - c.b.score)
-    assert c.effects.sum() + c.base + c.gap == pytest.approx(c.difference, abs=1e-12)
-    assert "coffee" in repr(c)
-
-
-def test_a_contrast_counts_the_other_texts_pairs_against_it(tiny):
-    c = tiny.contrast("coffee", A, "Dogs run.", layer=1, level="word")
-    with_a = sum(pair.value for side, pair in c.top(10_000) if side == "a")
-    with_b = sum(pair.value for side, pair in c.top(10_000) if side == "b")
-    assert with_a == pytest.approx(c.a.matrix.sum())
-    assert with_b == pytest.approx(-c.b.matrix.sum())
 
 
 def test_numpy_numbers_are_numbers(tiny):

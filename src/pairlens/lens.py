@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 
@@ -13,7 +13,7 @@ from pairlens.attribution.contrast import Contrast
 from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.decomposer import Decomposer, Job
 from pairlens.attribution.explanation import Explanation, Pair
-from pairlens.attribution.options import Options, resolve_treatment
+from pairlens.attribution.options import ExplainOptions, Options, resolve_treatment
 from pairlens.attribution.stream import Roles, both_roles, stream_contributions, stream_explanations
 from pairlens.attribution.treatments import MEASURES
 from pairlens.autodiff.dual import PRECISIONS
@@ -231,82 +231,51 @@ class Lens:
         self,
         pairs: Iterable[tuple[str, str]],
         *,
-        method: str | Method | None = None,
-        layer: int | None = None,
-        reference: str | None = None,
-        reference_terms: str | None = None,
-        measure: str | None = None,
-        level: Level | tuple[Level, Level] | None = None,
-        rule: Rule | None = None,
-        tol: float = 1e-3,
         roles: Roles = (None, None),
         progress: bool = True,
         window: int = 256,
+        **options: Unpack[ExplainOptions],
     ) -> Iterator[Explanation]:
         """Explain many pairs, lazily and in order; each distinct text is decomposed once.
 
         Args:
             pairs: the pairs of texts; any iterable, read as far as needed.
-            method: as for `explain`, like all options but these:
+            roles: "query" or "document" for the first and the second text of each pair.
             progress: show a progress bar.
             window: how many pairs are read ahead, to decompose texts of one length together. With 1, each pair is
                 explained before the next is read.
+            options: as for `explain`.
         """
-        options = self.resolve(
-            method=method,
-            layer=layer,
-            reference=reference,
-            reference_terms=reference_terms,
-            measure=measure,
-            level=level,
-            rule=rule,
-            tol=tol,
-        )
-        return stream_explanations(self._decomposer(options), pairs, both_roles(roles), options, window, progress)
+        resolved = self.resolve(**options)
+        return stream_explanations(self._decomposer(resolved), pairs, both_roles(roles), resolved, window, progress)
 
     def decompose(
         self,
         texts: Iterable[str],
         *,
-        method: str | Method | None = None,
-        layer: int | None = None,
-        reference: str | None = None,
-        reference_terms: str | None = None,
-        measure: str | None = None,
-        level: Level | None = None,
-        rule: Rule | None = None,
-        tol: float = 1e-3,
         role: str | None = None,
         progress: bool = True,
         window: int = 256,
+        **options: Unpack[ExplainOptions],
     ) -> Iterator[Contributions]:
-        """Take texts apart, lazily and in order; `compare` puts two of the results together.
+        """Decompose texts, lazily and in order; `compare` explains two of the results.
 
         Args:
             texts: the texts; any iterable, read as far as needed.
-            method: as for `explain`, like all options but these:
             role: "query" or "document", to apply the model's prompts and routes.
             progress: show a progress bar.
             window: how many texts are read ahead, to decompose those of one length together.
+            options: as for `explain`.
         """
         if isinstance(texts, str):
             raise InputError("decompose takes several texts; for one, write decompose([text]).")
-        options = self.resolve(
-            method=method,
-            layer=layer,
-            reference=reference,
-            reference_terms=reference_terms,
-            measure=measure,
-            level=level,
-            rule=rule,
-            tol=tol,
-        )
-        return stream_contributions(self._decomposer(options), texts, role, options.levels[0], window, progress)
+        resolved = self.resolve(**options)
+        return stream_contributions(self._decomposer(resolved), texts, role, resolved.levels[0], window, progress)
 
     def compare(
         self, a: Contributions, b: Contributions, *, reference_terms: str | None = None, measure: str | None = None
     ) -> Explanation:
-        """The explanation of two texts that `decompose` has taken apart: one small matrix product.
+        """The explanation of two texts that `decompose` has decomposed: one small matrix product.
 
         The two may differ in layer, level or method; the settings then name both.
         """
@@ -325,14 +294,8 @@ class Lens:
         unit_a: int,
         unit_b: int,
         *,
-        layer: int = 0,
-        reference: str = "padding",
-        reference_terms: str | None = None,
-        measure: str | None = None,
-        level: Level | tuple[Level, Level] | None = None,
-        rule: Rule | None = None,
-        tol: float = 1e-3,
         roles: Roles = (None, None),
+        **options: Unpack[ExplainOptions],
     ) -> Array:
         """Which hidden dimensions make one entry of the matrix: (width, width), its sum is that entry.
 
@@ -341,24 +304,15 @@ class Lens:
             b: the other.
             unit_a: the row of the matrix: the index of a unit of a, at the level asked for.
             unit_b: the column.
-            layer: as for `explain`, like the other options.
+            roles: as for `explain`. `options`: likewise; the method is integrated-jacobian.
         """
-        options = self.resolve(
-            method="integrated-jacobian",
-            layer=layer,
-            reference=reference,
-            reference_terms=reference_terms,
-            measure=measure,
-            level=level,
-            rule=rule,
-            tol=tol,
-        )
-        decomposer = self._decomposer(options)
-        jobs = map(Job.of, (a, b), both_roles(roles), options.levels)
+        resolved = self.resolve(**{"method": "integrated-jacobian", **options})
+        decomposer = self._decomposer(resolved)
+        jobs = map(Job.of, (a, b), both_roles(roles), resolved.levels)
         sides = [decomposer.decompose_features(job, unit) for job, unit in zip(jobs, (unit_a, unit_b), strict=True)]
-        return treatments.matrix_alone(*sides, **options.treatment)
+        return treatments.matrix_alone(*sides, **resolved.treatment)
 
-    def resolve(self, **options: Any) -> Options:
+    def resolve(self, **options: Unpack[ExplainOptions]) -> Options:
         """The options of `explain`, checked, with defaults filled in: what a call with these options will do."""
         return Options.resolve(self.encoder, **options)
 

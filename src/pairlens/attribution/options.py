@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from pairlens.attribution.treatments import MEASURES, TREATMENTS, space_for
 from pairlens.errors import InputError, ModelError, choose
 from pairlens.methods import Method, check_method, choose_method, default_method
 from pairlens.quadrature.rules import Adaptive, Rule, check_rule
 from pairlens.text import Level, both_levels
+
+
+class ExplainOptions(TypedDict, total=False):
+    """The options that `Lens.explain`, `explain_many`, `decompose` and others share; `Lens.explain` describes them."""
+
+    method: str | Method | None
+    layer: int | None
+    reference: str | None
+    reference_terms: str | None
+    measure: str | None
+    level: Level | tuple[Level, Level] | None
+    rule: Rule | None
+    tol: float
 
 
 @dataclass(frozen=True)

@@ -49,22 +49,21 @@ def stream_explanations(
 
     def explain(batch: Sequence[Sequence[str]]) -> Iterator[Explanation]:
         sides = [[job(side, pair[side]) for pair in batch] for side in (0, 1)]
-        done = decomposer.decompose([*sides[0], *sides[1]])
+        try:
+            done = decomposer.decompose([*sides[0], *sides[1]])
+        except Exception:
+            if len(batch) == 1:
+                raise
+            # Halves find the pair that is wrong; those before it come first, and the cache holds what is done.
+            for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
+                yield from explain(half)
+            return
         firsts, seconds = ([done[job] for job in side] for side in sides)
         yield from treatments.explain_all(firsts, seconds, many=many, **options.treatment)
 
     for batch in windows(pairs, window, progress, "pairs", texts_of):
         jobs.clear()
-        yielded = 0
-        try:
-            for explanation in explain(batch):
-                yield explanation
-                yielded += 1
-        except Exception:
-            # One pair at a time: those before the pair that is wrong come first. The cache holds what is done.
-            for pair in batch[yielded:]:
-                yield from explain([pair])
-            raise
+        yield from explain(batch)
 
 
 def windows(
