@@ -16,7 +16,7 @@ from commands import ENVIRONMENT, A, B, command
 from pairlens.attribution.explanation import Explanation
 from pairlens.cli.models import describe
 from pairlens.errors import NotConverged
-from pairlens.model.loading import offline_model
+from pairlens.model.bundled import offline_model
 
 # Starting.
 
@@ -60,7 +60,7 @@ def test_explain_json_is_the_explanation(invoke, tmp_path):
         "explain", A, B, "--json", "--level", "token", "--save", tmp_path / "why.json", "-s", tmp_path / "w.csv"
     )
     document = json.loads(done.stdout)
-    assert document["format"] == "pairlens.attribution.explanation"
+    assert document["format"] == "pairlens.explanation"
     assert document["settings"]["level"] == "token"
     assert (tmp_path / "why.json").read_text(encoding="utf-8") == done.stdout
     assert Explanation.load(tmp_path / "w.csv").score == document["score"]
@@ -227,7 +227,7 @@ def test_models_reads_the_cache(invoke, model, tmp_path, monkeypatch):
 
 
 def test_models_when_there_are_none(invoke, tmp_path, monkeypatch):
-    monkeypatch.setattr("pairlens.model.loading.offline_model", lambda: None)
+    monkeypatch.setattr("pairlens.model.bundled.offline_model", lambda: None)
     monkeypatch.setattr("huggingface_hub.utils._cache_manager.HF_HUB_CACHE", str(tmp_path / "nothing"))
     done = invoke("models")
     assert done.exit_code == 0

@@ -1,4 +1,4 @@
-"""`pairlens serve`: the page on this machine."""
+"""`pairlens serve`: the web page, served from this machine."""
 
 from __future__ import annotations
 
@@ -51,39 +51,39 @@ def serve(
 ) -> None:
     """Open a page where anyone can try their own sentences, and an API beside it."""
     try:
-        from pairlens.web import app, limits, server
+        from pairlens import web
     except ImportError as error:
         raise MissingExtra(error.name or "fastapi", "web") from error
     names = list(dict.fromkeys(model or [""]))
-    listener = server.listen(host, port)
+    listener = web.listen(host, port)
     with listener:
         lenses = dict(_load(name, device) for name in names)
-        bounds = limits.Limits(chars=max_chars, tokens=max_tokens, total=4 * max_tokens, seconds=max_seconds)
+        limits = web.Limits(chars=max_chars, tokens=max_tokens, total=4 * max_tokens, seconds=max_seconds)
         hosts = [*LOCAL, *([] if host in LOCAL else [f"[{host}]" if ":" in host else host]), *(allow_host or [])]
-        page, work = app.build(lenses, hosts=hosts, limits=bounds)
+        app, scheduler = web.build(lenses, hosts=hosts, limits=limits)
         shown = "127.0.0.1" if host in ("0.0.0.0", "") else f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listener.getsockname()[1]}"
         _announce(address, host, browser)
-        # The library's warnings quote texts. What they say is in the result too, and shown.
+        # Warnings quote texts, which must not reach the log. The page shows their content from the result.
         warnings.simplefilter("ignore")
-        server.Server(page, work).run(sockets=[listener])
+        web.Server(app, scheduler).run(sockets=[listener])
     tell("stopped")
 
 
 def _load(name: str, device: str | None) -> tuple[str, Lens]:
-    """A model under the name that the page shows."""
-    from pairlens.web import scheduler
+    """A lens on a model, with the name that the page shows."""
+    from pairlens.web import needs_roles
 
     lens = options.load_lens(name or None, device, "float32")
     shown = (name or lens.name).rstrip("/")
-    # Once, so that the first who asks does not wait for what is done at the first time.
-    roles = ("query", "document") if scheduler.asks_for_roles(lens) else (None, None)
+    # The first explanation sets up caches; doing it now spares the first request the wait.
+    roles = ("query", "document") if needs_roles(lens) else (None, None)
     lens.explain("A cat.", "A dog.", level="word", roles=roles)
     return shown, lens
 
 
 def _announce(address: str, host: str, browser: bool | None) -> None:
-    """Say where the page is, and open it."""
+    """Print the address of the page, and open it in a browser."""
     import webbrowser
 
     tell(f"pairlens is at {address}  (stop with Ctrl-C)")
@@ -94,5 +94,5 @@ def _announce(address: str, host: str, browser: bool | None) -> None:
 
 
 def _has_screen() -> bool:
-    """Whether a browser would have a window of its own, rather than this terminal."""
+    """Whether a browser would open a window rather than run in this terminal."""
     return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

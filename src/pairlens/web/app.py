@@ -1,4 +1,4 @@
-"""The routes: the page's files, the JSON API, and how its answers are sent."""
+"""The routes: the page's files and the JSON API."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from pairlens.methods import METHODS
 from pairlens.render import html
 from pairlens.web import requests, schemas
 from pairlens.web.limits import Limits, Refusal
-from pairlens.web.responses import PRIVATE, STREAM, answer, finished
-from pairlens.web.scheduler import Work, asks_for_roles
+from pairlens.web.responses import PRIVATE, STREAM, respond, result
+from pairlens.web.scheduler import Scheduler
 from pairlens.web.security import Guard, fault, problem
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -49,43 +49,44 @@ PAGE = ("index.html", "page.js", "state.js", "ask.js", "examples.js", "page.css"
 PICTURE = ("picture.js", "picture.css")
 
 
-def build(lenses: Mapping[str, Lens], *, hosts: Collection[str], limits: Limits) -> tuple[ASGIApp, Work]:
-    """The application, and the work that it gives out.
+def build(lenses: Mapping[str, Lens], *, hosts: Collection[str], limits: Limits) -> tuple[ASGIApp, Scheduler]:
+    """The application, and the scheduler of its calculations.
 
     Args:
         lenses: the models that can be asked for, the default first.
         hosts: the names that the server answers to.
         limits: the most that a request may ask for.
     """
-    work = Work(lenses, limits)
-    # FastAPI's own documentation pages load scripts from elsewhere.
+    scheduler = Scheduler(lenses, limits)
+    # FastAPI's documentation pages load scripts from other servers.
     api = FastAPI(
         title="pairlens", version=pairlens.__version__, description=DESCRIPTION, docs_url=None, redoc_url=None
     )
+    models = [_describe(name, lens) for name, lens in lenses.items()]
     _add_errors(api)
     _add_page(api)
-    _add_state(api, work)
-    _add_calculations(api, work)
-    _describe_choices(api, work)
-    return Guard(api, hosts, limits), work
+    _add_state(api, scheduler, models)
+    _add_calculations(api, scheduler)
+    _describe_choices(api, models)
+    return Guard(api, hosts, limits), scheduler
 
 
 def _add_errors(api: FastAPI) -> None:
-    """Every error has one form, and says no more than the one who asked has sent."""
+    """Give every error the same form. It quotes nothing but the request itself."""
 
     @api.exception_handler(RequestValidationError)
     async def _invalid(request: Request, error: RequestValidationError) -> Response:
-        found = error.errors()
-        if any(one["type"] == "json_invalid" for one in found):
+        errors = error.errors()
+        if any(each["type"] == "json_invalid" for each in errors):
             return problem(Refusal(400, "the request is not JSON."))
-        named = [f"{'.'.join(map(str, one['loc'][1:])) or 'the request'}: {one['msg']}" for one in found[:5]]
-        return problem(Refusal(422, "; ".join(named)))
+        lines = [f"{'.'.join(map(str, each['loc'][1:])) or 'the request'}: {each['msg']}" for each in errors[:5]]
+        return problem(Refusal(422, "; ".join(lines)))
 
     @api.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> Response:
-        answer = problem(Refusal(error.status_code, f"{error.detail}."))
-        answer.headers.update(error.headers or {})
-        return answer
+        response = problem(Refusal(error.status_code, f"{error.detail}."))
+        response.headers.update(error.headers or {})
+        return response
 
     @api.exception_handler(Refusal)
     async def _refused(request: Request, error: Refusal) -> Response:
@@ -96,12 +97,12 @@ def _add_errors(api: FastAPI) -> None:
         return problem(fault(error))
 
     @api.exception_handler(PairlensError)
-    async def _cannot(request: Request, error: PairlensError) -> Response:
+    async def _unusable(request: Request, error: PairlensError) -> Response:
         return problem(Refusal(422, str(error)))
 
 
 def _add_page(api: FastAPI) -> None:
-    """The page's files, and the picture's."""
+    """Routes of the page's files and of the picture's."""
     folder = files("pairlens.web").joinpath("page")
     content = {name: folder.joinpath(name).read_text(encoding="utf-8") for name in PAGE}
     content |= {name: html.asset(name) for name in PICTURE}
@@ -120,33 +121,32 @@ def _add_page(api: FastAPI) -> None:
         add("/" if name == "index.html" else f"/{name}", text, KINDS[name.rsplit(".", 1)[-1]])
 
 
-def _add_state(api: FastAPI, work: Work) -> None:
-    """What there is, and how the server is."""
-    known = [_describe(name, lens) for name, lens in work.lenses.items()]
+def _add_state(api: FastAPI, scheduler: Scheduler, known: list[schemas.ModelInfo]) -> None:
+    """Routes that tell what can be asked for, and the state of the server."""
 
-    @api.get("/api/models", response_model=schemas.Models, responses={400: REFUSALS[400]})
-    async def models() -> schemas.Models:
+    @api.get("/api/models", response_model=schemas.ModelsResponse, responses={400: REFUSALS[400]})
+    async def models() -> schemas.ModelsResponse:
         """What can be asked for: models, methods, limits."""
-        return schemas.Models(
-            version=pairlens.__version__, models=known, methods=list(METHODS), limits=asdict(work.limits)
+        return schemas.ModelsResponse(
+            version=pairlens.__version__, models=known, methods=list(METHODS), limits=asdict(scheduler.limits)
         )
 
-    @api.get("/healthz", response_model=schemas.Health, responses={400: REFUSALS[400]})
-    async def healthz() -> schemas.Health:
-        """How the server is."""
-        return schemas.Health(
-            status="draining" if work.draining else "ok",
-            running=work.running,
-            waiting=work.waiting,
-            finished=work.finished,
-            cancelled=work.cancelled,
-            refused=work.refused,
+    @api.get("/healthz", response_model=schemas.HealthResponse, responses={400: REFUSALS[400]})
+    async def healthz() -> schemas.HealthResponse:
+        """The state of the server."""
+        return schemas.HealthResponse(
+            status="draining" if scheduler.draining else "ok",
+            running=scheduler.running,
+            waiting=scheduler.waiting,
+            finished=scheduler.finished,
+            cancelled=scheduler.cancelled,
+            refused=scheduler.refused,
         )
 
 
-def _describe_choices(api: FastAPI, work: Work) -> None:
-    """Say in the API's description which models there are here, and how many layers they have."""
-    names, layers = list(work.lenses), max(_describe(name, lens).layers for name, lens in work.lenses.items())
+def _describe_choices(api: FastAPI, models: list[schemas.ModelInfo]) -> None:
+    """Name in the API's description the models of this server, and the layers that they have."""
+    names, layers = [model.name for model in models], max(model.layers for model in models)
     for schema in api.openapi()["components"]["schemas"].values():
         fields = schema.get("properties", {})
         if {"model", "layer"} <= set(fields):
@@ -154,56 +154,55 @@ def _describe_choices(api: FastAPI, work: Work) -> None:
             fields["layer"]["anyOf"][0] |= {"minimum": -layers - 1, "maximum": layers}
 
 
-def _describe(name: str, lens: Lens) -> schemas.Model:
-    encoder, asks = lens.encoder, asks_for_roles(lens)
-    role = "document" if asks else None
-    return schemas.Model(
+def _describe(name: str, lens: Lens) -> schemas.ModelInfo:
+    roles = requests.needs_roles(lens)
+    role = "document" if roles else None
+    return schemas.ModelInfo(
         name=name,
-        layers=encoder.layers(role),
-        pooling=encoder.pooling(role),
+        layers=lens.encoder.layers(role),
+        pooling=lens.encoder.pooling(role),
         measure=lens.measure,
         adjusted=lens.adjusted,
-        roles=asks,
+        roles=roles,
     )
 
 
-def _add_calculations(api: FastAPI, work: Work) -> None:
-    """What is computed. The answers are written by the library; the schemas only describe them."""
+def _add_calculations(api: FastAPI, scheduler: Scheduler) -> None:
+    """Routes that compute. The library writes the responses; the schemas only describe them."""
 
     def documented(model: type) -> dict[str, Any]:
         streamed = {"content": {STREAM: {"schema": {"type": "string"}}}}
         return {"response_model": None, "responses": {**REFUSALS, 200: {"model": model, **streamed}}}
 
-    @api.post("/api/explain", **documented(schemas.Document))
-    async def explain(asked: schemas.Explain, request: Request) -> Response:
+    @api.post("/api/explain", **documented(schemas.ExplanationDocument))
+    async def explain(body: schemas.ExplainRequest, request: Request) -> Response:
         """Why the model finds two texts as similar as it does: what `Explanation.load` reads."""
-        return await answer(request, work, requests.Explaining(asked))
+        return await respond(request, scheduler, body, requests.explain)
 
-    @api.post("/api/rank", **documented(schemas.Ranking))
-    async def rank(asked: schemas.Rank, request: Request) -> Response:
+    @api.post("/api/rank", **documented(schemas.RankResponse))
+    async def rank(body: schemas.RankRequest, request: Request) -> Response:
         """One query against several passages, best first, each explained; each text is decomposed once."""
-        return await answer(request, work, requests.Ranking(asked))
+        return await respond(request, scheduler, body, requests.rank)
 
-    @api.post("/api/decompose", **documented(schemas.Decomposition))
-    async def decompose(asked: schemas.Decompose, request: Request) -> Response:
+    @api.post("/api/decompose", **documented(schemas.DecomposeResponse))
+    async def decompose(body: schemas.DecomposeRequest, request: Request) -> Response:
         """What each unit of a text contributes to its embedding: what `Contributions.load` reads."""
-        return await answer(request, work, requests.Decomposing(asked))
+        return await respond(request, scheduler, body, requests.decompose)
 
     pictures = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in PICTURES.values()}
-    wanted = {"schema": {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("Document", "Ranking")]}}
+    results = (schemas.ExplanationDocument, schemas.RankResponse)
+    taken = {"schema": {"anyOf": [{"$ref": f"#/components/schemas/{model.__name__}"} for model in results]}}
 
     @api.post(
         "/api/render",
         response_class=Response,
         responses={**REFUSALS, 200: {"description": "A file.", "content": pictures}},
-        openapi_extra={"requestBody": {"required": True, "content": {"application/json": wanted}}},
+        openapi_extra={"requestBody": {"required": True, "content": {"application/json": taken}}},
     )
     async def render(
         request: Request, kind: Annotated[Literal["html", "png"], Query(alias="format")] = "html"
     ) -> Response:
-        """A file to keep of what /api/explain or /api/rank gave: the interactive picture, or a plot."""
-        body = await request.body()
-        draw = partial(requests.render, body, kind, work.limits)
-        _, drawn = work.begin(lambda job: work.run(job, draw, quick=True))
+        """A file of what /api/explain or /api/rank gave: the interactive picture, or a plot."""
+        drawing = scheduler.start(partial(requests.render, await request.body(), kind, scheduler.limits))
         headers = {"Content-Disposition": f'attachment; filename="pairlens.{kind}"', **PRIVATE}
-        return Response(await finished(request, drawn), headers=headers, media_type=PICTURES[kind])
+        return Response(await result(request, drawing), headers=headers, media_type=PICTURES[kind])

@@ -1,4 +1,4 @@
-"""What the server takes, and how it refuses: every limit is answered with a status and a sentence."""
+"""The limits of the server, and the refusal of what exceeds them: a status and a sentence."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ class Limits:
         passes: forward passes a text, for shapley.
         body: bytes of a request.
         document: bytes of a request that brings a finished explanation.
-        quick: short calculations under way at a time, and `slow` long ones; they take turns.
-        waiting: requests that may wait for their turn.
+        quick: short calculations under way at a time.
+        slow: long calculations under way at a time.
+        waiting: requests that may wait for a place.
         seconds: how long a request may take, the wait included.
-        grace: seconds that a server which is told to stop gives to what is under way.
+        grace: seconds that the requests under way get when the server is told to stop.
     """
 
     chars: int = 10_000
@@ -43,9 +44,9 @@ class Refusal(Exception):
 
     Args:
         status: the HTTP status.
-        message: what is wrong and what to do, for the one who asked.
-        retry: seconds after which it may be worth another try.
-        close: hang up, as not all was read of what was sent.
+        message: what is wrong and what to do, for the client.
+        retry: seconds after which the client may try again.
+        close: close the connection, because the request was not read to its end.
     """
 
     def __init__(self, status: int, message: str, *, retry: int | None = None, close: bool = False) -> None:
@@ -60,7 +61,11 @@ class Refusal(Exception):
 
 
 def check_chars(texts: Sequence[tuple[str, str]], limits: Limits) -> None:
-    """Refuse named texts with too many characters.
+    """Refuse texts with too many characters.
+
+    Args:
+        texts: the name and the text of each.
+        limits: the most that is allowed.
 
     Example:
         >>> check_chars([("a", "word " * 3000)], Limits())
@@ -69,18 +74,18 @@ def check_chars(texts: Sequence[tuple[str, str]], limits: Limits) -> None:
         pairlens.web.limits.Refusal: a has 15000 characters, and this server takes up to 10000 a text. Shorten it.
     """
     for name, text in texts:
-        if len(text) > limits.chars:
-            most = f"this server takes up to {limits.chars} a text"
-            raise Refusal(422, f"{name} has {len(text)} characters, and {most}. Shorten it.")
+        _check_count(name, len(text), "characters", limits.chars)
 
 
 def check_tokens(counts: Sequence[tuple[str, int]], limits: Limits) -> None:
-    """Refuse named texts with too many tokens, each or together."""
+    """Refuse texts with too many tokens, each or together.
+
+    Args:
+        counts: the name and the number of tokens of each.
+        limits: the most that is allowed.
+    """
     for name, count in counts:
-        if count > limits.tokens:
-            raise Refusal(
-                422, f"{name} has {count} tokens, and this server takes up to {limits.tokens} a text. Shorten it."
-            )
+        _check_count(name, count, "tokens", limits.tokens)
     total = sum(count for _, count in counts)
     if total > limits.total:
         raise Refusal(
@@ -88,3 +93,8 @@ def check_tokens(counts: Sequence[tuple[str, int]], limits: Limits) -> None:
             f"the texts have {total} tokens together, and this server takes up to {limits.total} a request. Send fewer "
             "or shorter ones.",
         )
+
+
+def _check_count(name: str, count: int, things: str, most: int) -> None:
+    if count > most:
+        raise Refusal(422, f"{name} has {count} {things}, and this server takes up to {most} a text. Shorten it.")

@@ -1,165 +1,111 @@
-"""What the server computes: a request becomes texts to check and a function of a lens that gives JSON."""
+"""What a request computes: checks before the calculation, an estimate of its length, and the result as JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable
+from io import BytesIO
+from typing import Any
 
 from pairlens.attribution.explanation import Explanation
-from pairlens.errors import InputError, PairlensError, choose
+from pairlens.errors import InputError, ModelError, PairlensError, choose
 from pairlens.io import documents
 from pairlens.lens import Lens
 from pairlens.model.encoder import Encoder
 from pairlens.render import html
-from pairlens.web import schemas
 from pairlens.web.limits import Limits, Refusal, check_chars, check_tokens
-from pairlens.web.scheduler import Work
+from pairlens.web.schemas import DecomposeRequest, ExplainRequest, Options, RankRequest
 
 QUICK = 4e11
-"""Operations up to which a calculation is short: a few seconds on one core."""
+"""A calculation is short up to this number of operations: a few seconds on one core."""
 PASSES = {"occlusion": 1, "output": 2, "integrated-jacobian": 60, "fade": 100}
-"""About how many forward passes a method takes for every unit."""
+"""Forward passes that a method takes per unit, roughly."""
 
 
-class Task(Protocol):
-    """What a request asks for."""
-
-    @property
-    def asked(self) -> schemas.Options:
-        """The request."""
-        ...
-
-    @property
-    def texts(self) -> list[tuple[str, str, str | None]]:
-        """Every text with its name and role."""
-        ...
-
-    def compute(self, lens: Lens) -> str:
-        """The answer, as JSON."""
-        ...
-
-
-def check(task: Task, work: Work) -> str:
-    """Refuse what can be refused without a model, and give the name of the model that is asked for."""
-    texts, limits, names = task.texts, work.limits, list(work.lenses)
+def check(body: Options, models: Iterable[str], limits: Limits) -> str:
+    """Return the name of the model asked for; refuse what can be refused without the model."""
+    names, texts = list(models), body.named_texts
     if len(texts) > limits.passages + 1:
         most = f"this server takes up to {limits.passages + 1} a request"
         raise Refusal(422, f"these are {len(texts)} texts, and {most}. Send fewer.")
-    if task.asked.passes is not None and task.asked.passes > limits.passes:
-        raise Refusal(422, f"passes is {task.asked.passes}, and this server makes up to {limits.passes}.")
+    if body.passes is not None and body.passes > limits.passes:
+        raise Refusal(422, f"passes is {body.passes}, and this server makes up to {limits.passes}.")
     check_chars([(name, text) for name, text, _ in texts], limits)
-    return names[0] if task.asked.model is None else choose("model", task.asked.model, names)
+    return names[0] if body.model is None else choose("model", body.model, names)
 
 
-def weigh(task: Task, lens: Lens, limits: Limits) -> bool:
-    """Read the texts, refuse them if they have too many tokens, and say whether this will be quick."""
+def is_quick(body: Options, lens: Lens, limits: Limits) -> bool:
+    """Whether the calculation is short; refuses texts with too many tokens."""
     encoder = lens.encoder
     assert isinstance(encoder, Encoder)
-    counts = [(name, len(encoder.read(text, role).tokens)) for name, text, role in task.texts]
+    counts = [(name, len(encoder.read(text, role).tokens)) for name, text, role in body.named_texts]
     check_tokens(counts, limits)
-    asked = task.asked
-    paths = asked.layer is not None or asked.reference is not None or lens.adjusted
-    method = asked.method or ("integrated-jacobian" if paths else "shapley")
-    passes = 0.0
+    integrates = body.layer is not None or body.reference is not None or lens.adjusted
+    method = body.method or ("integrated-jacobian" if integrates else "shapley")
+    work = 0.0
     for _, count in counts:
-        units = count / 20 if asked.level == "sentence" else count
-        own = min(max(160, 8 * units), 400, 2**units) / 2 if method == "shapley" else PASSES[method] * units
-        passes += count * (own if asked.passes is None else asked.passes / 2)
-    return passes * encoder.effort(task.texts[0][2]) <= QUICK
+        units = count / 20 if body.level == "sentence" else count
+        if body.passes is not None:
+            passes = body.passes / 2
+        elif method == "shapley":
+            passes = min(max(160, 8 * units), 400, 2**units) / 2
+        else:
+            passes = PASSES[method] * units
+        work += count * passes
+    return work * encoder.effort(body.named_texts[0][2]) <= QUICK
 
 
-class Explaining:
-    """One pair."""
-
-    def __init__(self, asked: schemas.Explain) -> None:
-        self.asked = asked
-
-    @property
-    def texts(self) -> list[tuple[str, str, str | None]]:
-        """The two texts."""
-        return [("a", self.asked.a, self.asked.roles[0]), ("b", self.asked.b, self.asked.roles[1])]
-
-    def compute(self, lens: Lens) -> str:
-        """The explanation's document."""
-        e = lens.explain(self.asked.a, self.asked.b, roles=_pair(self.asked.roles), **self.asked.keywords())
-        return _document(e, html.payload(e) if self.asked.picture else None)
+def needs_roles(lens: Lens) -> bool:
+    """Whether the model reads only texts that have a role."""
+    try:
+        lens.encoder.layers()
+    except ModelError:
+        return True
+    return False
 
 
-class Ranking:
-    """One query, several passages."""
-
-    def __init__(self, asked: schemas.Rank) -> None:
-        self.asked = asked
-
-    @property
-    def texts(self) -> list[tuple[str, str, str | None]]:
-        """The query, then the passages."""
-        role_a, role_b = self.asked.roles
-        passages = [(f"passage {i}", text, role_b) for i, text in enumerate(self.asked.passages, start=1)]
-        return [("query", self.asked.query, role_a), *passages]
-
-    def compute(self, lens: Lens) -> str:
-        """The hits, best first; of equal ones the earlier."""
-        pairs = [(self.asked.query, passage) for passage in self.asked.passages]
-        found = lens.explain_many(pairs, roles=_pair(self.asked.roles), progress=False, **self.asked.keywords())
-        ranked = sorted(enumerate(found), key=lambda hit: -hit[1].score)
-        hits = [
-            f'{{"rank": {rank}, "passage": {index}, "score": {e.score!r}, "explanation": {_document(e, None)}}}'
-            for rank, (index, e) in enumerate(ranked, start=1)
-        ]
-        labels = {f"passage {index + 1}": e for index, e in ranked}
-        picture = html.payload(labels) if self.asked.picture else None
-        tail = "" if picture is None else f', "picture": {_dump(picture)}'
-        return f'{{"hits": [{", ".join(hits)}]{tail}}}'
-
-
-class Decomposing:
-    """Texts taken apart."""
-
-    def __init__(self, asked: schemas.Decompose) -> None:
-        self.asked = asked
-
-    @property
-    def texts(self) -> list[tuple[str, str, str | None]]:
-        """The texts."""
-        return [(f"text {i}", text, self.asked.role) for i, text in enumerate(self.asked.texts, start=1)]
-
-    def compute(self, lens: Lens) -> str:
-        """Their contributions' documents."""
-        found = lens.decompose(self.asked.texts, role=self.asked.role, progress=False, **self.asked.keywords())
-        return f'{{"contributions": [{", ".join(map(documents.to_json, found))}]}}'
-
-
-def _document(e: Explanation, picture: dict[str, Any] | None) -> str:
-    """The explanation as `Explanation.save` writes it, and the picture beside its fields, which `load` passes over."""
+def explain(body: ExplainRequest, lens: Lens) -> str:
+    """The explanation of one pair, as `Explanation.save` writes it, with the picture where it was asked for."""
+    e = lens.explain(body.a, body.b, roles=(body.roles[0], body.roles[1]), **body.keywords())
     text = documents.to_json(e).rstrip()
-    if picture is None:
+    if not body.picture:
         return text
-    return f'{text.removesuffix("}").rstrip()},\n"picture": {_dump(picture)}\n}}'
+    # `Explanation.load` ignores the additional field.
+    return f'{text.removesuffix("}").rstrip()},\n"picture": {_dump(html.payload(e))}\n}}'
 
 
-def _dump(picture: dict[str, Any]) -> str:
-    return json.dumps(picture, ensure_ascii=False, allow_nan=False)
+def rank(body: RankRequest, lens: Lens) -> str:
+    """The passages with their explanations, best first; of equal ones the earlier comes first."""
+    pairs = [(body.query, passage) for passage in body.passages]
+    roles = body.roles[0], body.roles[1]
+    explanations = lens.explain_many(pairs, roles=roles, progress=False, **body.keywords())
+    ranked = sorted(enumerate(explanations), key=lambda hit: -hit[1].score)
+    hits = [
+        f'{{"rank": {place}, "passage": {passage}, "score": {e.score!r}, "explanation": {documents.to_json(e)}}}'
+        for place, (passage, e) in enumerate(ranked, start=1)
+    ]
+    picture = ""
+    if body.picture:
+        picture = f', "picture": {_dump(html.payload({_label(passage): e for passage, e in ranked}))}'
+    return f'{{"hits": [{", ".join(hits)}]{picture}}}'
 
 
-def _pair(roles: Sequence[str | None]) -> tuple[str | None, str | None]:
-    return roles[0], roles[1]
-
-
-# Finished explanations, which come back to be drawn.
+def decompose(body: DecomposeRequest, lens: Lens) -> str:
+    """The contributions of every text, as `Contributions.save` writes them."""
+    contributions = lens.decompose(body.texts, role=body.role, progress=False, **body.keywords())
+    return f'{{"contributions": [{", ".join(map(documents.to_json, contributions))}]}}'
 
 
 def render(body: bytes, kind: str, limits: Limits) -> bytes:
-    """A picture of what `Explaining` or `Ranking` gave.
+    """A picture of a finished result.
 
     Args:
-        body: the answer of /api/explain or of /api/rank.
+        body: the response of /api/explain or of /api/rank.
         kind: "html", the interactive picture as one file, or "png".
-        limits: how large it may be.
+        limits: how large the texts may be.
     """
     try:
-        explanations = _finished(json.loads(body), limits)
+        explanations = _read_result(json.loads(body), limits)
         return html.document(explanations, arrange="list").encode() if kind == "html" else _png(explanations)
     except (PairlensError, Refusal):
         raise
@@ -167,28 +113,31 @@ def render(body: bytes, kind: str, limits: Limits) -> bytes:
         raise InputError("this is not what /api/explain or /api/rank gives: it was cut off or changed.") from error
 
 
-def _finished(document: Any, limits: Limits) -> dict[str, Explanation]:
-    hits = document.get("hits", [{"explanation": document}])
-    found = {
-        f"passage {hit['passage'] + 1}" if "passage" in hit else "": documents.from_document(
-            Explanation, hit["explanation"]
-        )
-        for hit in hits
+def _read_result(document: Any, limits: Limits) -> dict[str, Explanation]:
+    explanations = {
+        _label(hit["passage"]) if "passage" in hit else "": documents.from_document(Explanation, hit["explanation"])
+        for hit in document.get("hits", [{"explanation": document}])
     }
-    if not found:
+    if not explanations:
         raise InputError("there is no hit among these, so there is nothing to draw.")
-    for e in found.values():
+    for e in explanations.values():
         check_chars([("a", e.text_a), ("b", e.text_b)], limits)
         check_tokens([("a", len(e.units_a)), ("b", len(e.units_b))], limits)
-    return found
+    return explanations
 
 
 def _png(explanations: dict[str, Explanation]) -> bytes:
-    from io import BytesIO
-
     from pairlens.render import plot
 
     figure, _ = plot.links(next(iter(explanations.values())))
     file = BytesIO()
     figure.savefig(file, format="png", dpi=200)
     return file.getvalue()
+
+
+def _label(passage: int) -> str:
+    return f"passage {passage + 1}"
+
+
+def _dump(picture: dict[str, Any]) -> str:
+    return json.dumps(picture, ensure_ascii=False, allow_nan=False)

@@ -1,4 +1,4 @@
-"""What the API takes and gives, in the words of the library."""
+"""The JSON that the API takes and sends, in the words of the library."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from pairlens.errors import InputError
 from pairlens.methods.shapley import NEAR, Shapley
 
-Text = Annotated[str, Field(min_length=1, pattern=r"\S", description="A text with something in it.")]
+NonEmpty = Annotated[str, Field(min_length=1, pattern=r"\S", description="A text with something in it.")]
 Role = Literal["query", "document"] | None
-Level = Literal["token", "word", "sentence"]
-Method = Literal["shapley", "integrated-jacobian", "fade", "occlusion", "output"]
+NamedText = tuple[str, str, str | None]
 
 
 class Options(BaseModel):
@@ -21,7 +20,7 @@ class Options(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     model: str | None = Field(None, description="One of GET /api/models; by default the first.")
-    method: Method | None = Field(
+    method: Literal["shapley", "integrated-jacobian", "fade", "occlusion", "output"] | None = Field(
         None,
         description="By default shapley with sets near the whole text counting more, or integrated-jacobian where a "
         "layer or a reference is given.",
@@ -37,12 +36,17 @@ class Options(BaseModel):
         None, description="By default project, and shift for an adjusted model."
     )
     measure: Literal["cosine", "dot"] | None = Field(None, description="By default the model's own.")
-    level: Level = Field("word", description="The units of the matrix.")
+    level: Literal["token", "word", "sentence"] = Field("word", description="The units of the matrix.")
     tol: float = Field(
         1e-3, ge=1e-6, lt=1, allow_inf_nan=False, description="The largest relative gap, for methods that integrate."
     )
     passes: int | None = Field(None, ge=4, description="Forward passes a text, for shapley.")
     seed: int | None = Field(None, ge=0, lt=2**32, description="Which deletions are tried, for shapley. By default 0.")
+
+    @property
+    def named_texts(self) -> list[NamedText]:
+        """Every text of the request: its name for messages, the text, its role."""
+        raise NotImplementedError
 
     def keywords(self) -> dict[str, Any]:
         """The keyword arguments of `Lens.explain` and `Lens.decompose`."""
@@ -51,7 +55,7 @@ class Options(BaseModel):
             return given
         if self.method not in (None, "shapley") or self.layer is not None or self.reference is not None:
             raise InputError("passes and seed are for method 'shapley'.")
-        # Without a name it is the default, which counts sets near the whole text more.
+        # Without a method's name the method is the default, which gives subsets near the whole text more weight.
         near = NEAR if self.method is None else 1.0
         return {**given, "method": Shapley(passes=self.passes, seed=self.seed or 0, near=near)}
 
@@ -68,7 +72,7 @@ class PairOptions(Options):
     picture: bool = Field(False, description="Also what the interactive picture shows, as `picture`.")
 
 
-class Explain(PairOptions):
+class ExplainRequest(PairOptions):
     """Two texts to explain."""
 
     model_config = ConfigDict(
@@ -80,11 +84,16 @@ class Explain(PairOptions):
         }
     )
 
-    a: Text
-    b: Text
+    a: NonEmpty
+    b: NonEmpty
+
+    @property
+    def named_texts(self) -> list[NamedText]:
+        """The two texts."""
+        return [("a", self.a, self.roles[0]), ("b", self.b, self.roles[1])]
 
 
-class Rank(PairOptions):
+class RankRequest(PairOptions):
     """A query and passages to rank and explain."""
 
     model_config = ConfigDict(
@@ -98,38 +107,49 @@ class Rank(PairOptions):
         }
     )
 
-    query: Text
-    passages: list[Text] = Field(min_length=1)
+    query: NonEmpty
+    passages: list[NonEmpty] = Field(min_length=1)
+
+    @property
+    def named_texts(self) -> list[NamedText]:
+        """The query, then the passages."""
+        passages = [(f"passage {i}", text, self.roles[1]) for i, text in enumerate(self.passages, start=1)]
+        return [("query", self.query, self.roles[0]), *passages]
 
 
-class Decompose(Options):
-    """Texts to take apart."""
+class DecomposeRequest(Options):
+    """Texts to decompose."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"texts": ["The coffee here is not good."]}]})
 
-    texts: list[Text] = Field(min_length=1)
+    texts: list[NonEmpty] = Field(min_length=1)
     role: Role = Field(None, description="The prompt and route, where the model has any.")
 
+    @property
+    def named_texts(self) -> list[NamedText]:
+        """The texts."""
+        return [(f"text {i}", text, self.role) for i, text in enumerate(self.texts, start=1)]
 
-# Answers. These describe what is sent; the server does not check its own answers against them.
+
+# Responses. These describe what is sent; the server does not check its own responses against them.
 
 Numbers = list[float]
-Unit = Annotated[
+UnitFields = Annotated[
     list[str | int], Field(min_length=4, max_length=4, description="Its text, where it begins and ends, and its kind.")
 ]
 
 
-class Document(BaseModel):
+class ExplanationDocument(BaseModel):
     """What `pairlens.Explanation.load` reads: score = base + Σ effects_a + Σ effects_b + Σ matrix + gap."""
 
-    format: Literal["pairlens.attribution.explanation"]
+    format: Literal["pairlens.explanation"]
     version: int
     text_a: str
     text_b: str
     score: float
     matrix: list[Numbers] = Field(description="What each unit of a and each of b contribute together.")
-    units_a: list[Unit]
-    units_b: list[Unit]
+    units_a: list[UnitFields]
+    units_b: list[UnitFields]
     tokens_a: list[str]
     tokens_b: list[str]
     base: float
@@ -145,31 +165,31 @@ class Document(BaseModel):
     picture: dict[str, Any] | None = Field(None, description="Where it was asked for.")
 
 
-class Hit(BaseModel):
+class RankedPassage(BaseModel):
     """A passage, and why it scores as it does."""
 
     rank: int = Field(description="From 1, the best.")
     passage: int = Field(description="Its place in the request, from 0.")
     score: float
-    explanation: Document
+    explanation: ExplanationDocument
 
 
-class Ranking(BaseModel):
+class RankResponse(BaseModel):
     """Passages, best first."""
 
-    hits: list[Hit] = Field(min_length=1)
+    hits: list[RankedPassage] = Field(min_length=1)
     picture: dict[str, Any] | None = Field(None, description="All hits in one picture, where it was asked for.")
 
 
-class Contributions(BaseModel):
+class ContributionsDocument(BaseModel):
     """What `pairlens.Contributions.load` reads: embedding = reference + Σ values, to within gap."""
 
     model_config = ConfigDict(extra="allow")
 
-    format: Literal["pairlens.attribution.contributions"]
+    format: Literal["pairlens.contributions"]
     version: int
     text: str
-    units: list[Unit]
+    units: list[UnitFields]
     tokens: list[str]
     values: list[Numbers] = Field(description="One vector a unit.")
     error: Numbers
@@ -181,13 +201,13 @@ class Contributions(BaseModel):
     settings: dict[str, Any]
 
 
-class Decomposition(BaseModel):
-    """Texts, taken apart."""
+class DecomposeResponse(BaseModel):
+    """The contributions of each text."""
 
-    contributions: list[Contributions]
+    contributions: list[ContributionsDocument]
 
 
-class Model(BaseModel):
+class ModelInfo(BaseModel):
     """A model that can be asked for."""
 
     name: str
@@ -198,17 +218,17 @@ class Model(BaseModel):
     roles: bool = Field(description="Whether each text must be given a role.")
 
 
-class Models(BaseModel):
+class ModelsResponse(BaseModel):
     """What can be asked for."""
 
-    version: str = Field(description="pairlens's own.")
-    models: list[Model]
+    version: str = Field(description="The version of pairlens.")
+    models: list[ModelInfo]
     methods: list[str]
     limits: dict[str, int | float] = Field(description="The most that one request may ask for.")
 
 
-class Health(BaseModel):
-    """How the server is, in numbers alone."""
+class HealthResponse(BaseModel):
+    """The state of the server: numbers only, nothing about texts."""
 
     status: Literal["ok", "draining"]
     running: int

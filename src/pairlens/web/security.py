@@ -1,4 +1,4 @@
-"""What stands before every request: who may ask, how much they may send, and the headers of every answer."""
+"""Checks before every request (host, origin, form, size) and the security headers of every response."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pairlens.web.limits import Limits, Refusal
 
 CALCULATIONS = ("/api/explain", "/api/rank", "/api/decompose", "/api/render")
 READING_SECONDS = 10.0
-"""How long a request's body may take to arrive."""
+"""Seconds that a request's body may take to arrive."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -36,15 +36,15 @@ logger = logging.getLogger("pairlens.web")
 
 
 def problem(refusal: Refusal) -> Response:
-    """The answer to a request that is refused."""
+    """The response to a request that is refused."""
     body = json.dumps({"error": refusal.message})
     return Response(body, refusal.status, {**refusal.headers, "Cache-Control": "no-store"}, "application/json")
 
 
 def fault(error: Exception) -> Refusal:
-    """The answer where something unforeseen went wrong, which is noted in the log.
+    """The refusal after an unexpected error, which is logged.
 
-    Where it happened, and nothing of what it was about: the message may hold what somebody typed.
+    The log names the error's type and its place in the code, not its message, which may quote a user's text.
     """
     place = traceback.extract_tb(error.__traceback__)[-1]
     logger.error("%s in %s, line %s", type(error).__name__, place.filename, place.lineno)
@@ -52,13 +52,13 @@ def fault(error: Exception) -> Refusal:
 
 
 class Guard:
-    """An ASGI application around another.
+    """An ASGI application that checks requests before it hands them to another application.
 
     Args:
-        app: the application.
-        hosts: the names that this server answers to, without ports. A page elsewhere whose name is made to point here
-            (DNS rebinding) sends another name.
-        limits: how much may be sent.
+        app: the other application.
+        hosts: the names that this server answers to, without ports. A foreign page whose name was made to point here
+            (DNS rebinding) sends its own name.
+        limits: how large a request may be.
     """
 
     def __init__(self, app: ASGIApp, hosts: Collection[str], limits: Limits) -> None:
@@ -67,7 +67,7 @@ class Guard:
         self.limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Respond to one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -86,12 +86,12 @@ class Guard:
         except Refusal as refusal:
             await problem(refusal)(scope, receive, send_with_headers)
         except Exception as error:  # noqa: BLE001
-            # What Starlette has answered to already, it raises once more.
+            # Starlette answers an error and then raises it again.
             if not started:
                 await problem(fault(error))(scope, receive, send_with_headers)
 
     def _check(self, scope: Scope) -> None:
-        """Refuse what comes by another name, from another page, or in another form."""
+        """Refuse requests for another host, from another origin, or in another form than JSON."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         name = _name(host)
@@ -113,7 +113,7 @@ class Guard:
             raise Refusal(415, "send JSON, with the header Content-Type: application/json.")
 
     async def _read(self, scope: Scope, receive: Receive) -> Receive:
-        """Take the body in, and hand on a `receive` that gives it out again."""
+        """Read the body, and return a `receive` that gives it out again."""
         if scope["method"] != "POST":
             return receive
         limit = self.limits.document if scope["path"] == "/api/render" else self.limits.body
@@ -131,7 +131,7 @@ class Guard:
                         raise Refusal(400, "the request broke off.")
                     body += message.get("body", b"")
                     more = message.get("more_body", False)
-                    # Not only what was declared: a body may come in chunks of no declared size.
+                    # A chunked body has no declared length, so its length is checked as it arrives.
                     if len(body) > limit:
                         raise too_large
         except TimeoutError:
