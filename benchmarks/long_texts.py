@@ -58,7 +58,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     from sentence_transformers import SentenceTransformer
 
-    from pairlens.model.loading import offline_model
+    from pairlens.model.bundled import offline_model
 
     model = SentenceTransformer(str(offline_model()), device="cpu")
     model.max_seq_length = TOKENS

@@ -251,7 +251,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     from sentence_transformers import SentenceTransformer
 
-    from pairlens.model.loading import offline_model
+    from pairlens.model.bundled import offline_model
 
     model = SentenceTransformer(str(offline_model()), device="cpu").eval()
     for parameter in model.parameters():

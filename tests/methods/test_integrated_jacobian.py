@@ -13,7 +13,7 @@ import oracles
 import zoo
 from pairlens import GaussLegendre, Lens, Riemann
 from pairlens.autodiff.modes import differentiable
-from pairlens.model.loading import offline_model
+from pairlens.model.bundled import offline_model
 from pairlens.quadrature.paths import Problems, forward, reverse
 
 A, B = zoo.TEXTS[:2]

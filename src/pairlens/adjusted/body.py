@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from torch import nn
 
 from pairlens.errors import ModelError
-from pairlens.model.adjusted_layout import ADJUSTED
-from pairlens.model.loading import class_name
+from pairlens.model.adjusted_layout import ADJUSTED, class_name
 
 
 def check_body(body: Sequence[nn.Module]) -> None:

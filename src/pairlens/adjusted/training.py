@@ -15,8 +15,9 @@ from pairlens.adjusted.data import Data, ScoredPairs, check_evaluation, read_pai
 from pairlens.adjusted.recipe import Recipe
 from pairlens.errors import InputError, MissingExtra, ModelError, choose
 from pairlens.io.journal import Journal, differences
-from pairlens.model.adjusted_layout import ADJUSTED
-from pairlens.model.loading import DEFAULT_MODEL, class_name, fingerprint, load, offline_model
+from pairlens.model.adjusted_layout import ADJUSTED, class_name
+from pairlens.model.bundled import DEFAULT_MODEL, offline_model
+from pairlens.model.loading import fingerprint, load
 
 DEVICES = ("cpu", "cuda", "mps")
 

@@ -17,7 +17,7 @@ from pairlens import __version__
 from pairlens.cli import options
 from pairlens.cli.session import messages, session, tell
 from pairlens.errors import InputError, NotConverged, NumericalError
-from pairlens.model.loading import DEFAULT_MODEL
+from pairlens.model.bundled import DEFAULT_MODEL
 
 if TYPE_CHECKING:
     from pairlens.cli.results import Record

@@ -63,7 +63,7 @@ def models() -> None:
 
 def _installed() -> Iterator[Found]:
     """The bundled model, then those in the hub's cache."""
-    from pairlens.model.loading import offline_model
+    from pairlens.model.bundled import offline_model
 
     if bundled := offline_model():
         yield describe("all-MiniLM-L6-v2 (default)", bundled)

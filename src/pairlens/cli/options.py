@@ -156,7 +156,7 @@ class Request:
 
 def load_lens(model: str | None, device: str | None, dtype: str, *, strict: bool = False) -> Lens:
     """A lens, with a sign of life while the model loads."""
-    from pairlens.model.loading import DEFAULT_MODEL, offline_model
+    from pairlens.model.bundled import DEFAULT_MODEL, offline_model
 
     local = offline_model() is not None if model is None else Path(model).expanduser().is_dir()
     name = (model or DEFAULT_MODEL).rstrip("/").rsplit("/", 1)[-1]

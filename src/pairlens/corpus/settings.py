@@ -20,9 +20,9 @@ from pairlens.methods.fade import Fade
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion
 from pairlens.methods.shapley import Shapley
+from pairlens.model.bundled import DEFAULT_MODEL
 from pairlens.model.encoder import Encoder
 from pairlens.model.function import EmbeddingFunction
-from pairlens.model.loading import DEFAULT_MODEL
 from pairlens.quadrature.rules import Adaptive, GaussLegendre, Riemann, Rule
 from pairlens.text import LEVELS
 

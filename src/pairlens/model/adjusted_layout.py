@@ -1,4 +1,4 @@
-"""How an adjusted model lies on disk: as the plain model does, its modules named in one file more."""
+"""How an adjusted model is stored: like the plain model, with one more file that names its modules."""
 
 from __future__ import annotations
 
@@ -10,18 +10,23 @@ from typing import Any
 from pairlens.errors import ModelError
 
 ADJUSTED = "pairlens.adjusted.module.Adjusted"
-"""The module's class, as modules.json has it."""
+"""The class of the adjusting module, as modules.json has it."""
 CONFIG = "adjusted_config.json"
 Entry = dict[str, Any]
 
 
+def class_name(module: object) -> str:
+    """Return a module's class as modules.json has it."""
+    return f"{type(module).__module__}.{type(module).__name__}"
+
+
 def stage_folder(place: int, kind: str) -> str:
-    """The folder of one of the modules: the first one's is the model's own, as in a plain model."""
+    """Return the folder of one module; the first one is in the model's own folder, as in a plain model."""
     return f"adjusted/{place}_{kind.rsplit('.', 1)[-1]}" if place else ""
 
 
 def stage_classes(config: Mapping[str, Any]) -> Sequence[str]:
-    """The modules' classes, from the content of the configuration file. Nothing else may be imported by its name."""
+    """Return the modules' classes from the configuration file. Only classes of sentence-transformers are accepted."""
     kinds = config.get("body")
     if not isinstance(kinds, list) or not kinds or not all(isinstance(kind, str) for kind in kinds):
         raise ModelError(f"{CONFIG} does not name the modules of an adjusted model. Save the model again.")
@@ -32,11 +37,11 @@ def stage_classes(config: Mapping[str, Any]) -> Sequence[str]:
 
 
 def plain_entries(folder: Path, entries: Sequence[Entry]) -> list[Entry]:
-    """The content of modules.json as that of the plain model: the adjusted module's own in its place."""
-    found: list[Entry] = []
+    """Return the entries of modules.json with the adjusted module replaced by the modules that it holds."""
+    plain: list[Entry] = []
     for entry in entries:
         if entry.get("type") != ADJUSTED:
-            found.append(entry)
+            plain.append(entry)
             continue
         home = str(entry.get("path", ""))
         try:
@@ -45,5 +50,5 @@ def plain_entries(folder: Path, entries: Sequence[Entry]) -> list[Entry]:
             raise ModelError(f"{folder / home / CONFIG} cannot be read as JSON: {error}") from error
         for place, kind in enumerate(stage_classes(config)):
             path = Path(home, stage_folder(place, kind)).as_posix()
-            found.append({"path": "" if path == "." else path, "type": kind})
-    return [{**entry, "idx": idx, "name": str(idx)} for idx, entry in enumerate(found)]
+            plain.append({"path": "" if path == "." else path, "type": kind})
+    return [{**entry, "idx": idx, "name": str(idx)} for idx, entry in enumerate(plain)]

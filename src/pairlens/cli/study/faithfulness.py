@@ -12,7 +12,7 @@ from pairlens.cli import options
 from pairlens.cli.session import session, tell
 from pairlens.cli.study import papers
 from pairlens.errors import InputError
-from pairlens.model.loading import DEFAULT_MODEL
+from pairlens.model.bundled import DEFAULT_MODEL
 
 if TYPE_CHECKING:
     from pairlens.io.tables import Source
