@@ -1,13 +1,13 @@
-"""How a text fades: a gate on every token takes it out of attention, out of pooling and out of the count of positions.
+"""Fading: a gate on every token removes it from attention, from pooling and from the count of positions.
 
-A gate g in [0, 1] multiplies what a token weighs. Its logarithm is added to the attention score of that token as a
-key, in every layer and for every query, so that 0 hides it and 1 leaves the model as it is. As tokens fade, those
-behind them move up: a token's position vector becomes its expectation where every earlier token j is kept with
-probability g_j, and a rotary model turns by the expected position. Gates of zeros and ones are then real deletions,
-tokens closed up. Biases of the distance between two tokens and sliding windows keep the distances of the whole text.
+A gate g in [0, 1] multiplies the weight of a token. Its logarithm is added to the attention score of that token as a
+key, in every layer and for every query: 0 hides the token and 1 leaves the model unchanged. As tokens fade, later
+tokens move up: a token's position vector becomes its expectation if every earlier token j is kept with probability
+g_j, and a rotary model rotates by the expected position. Gates of zeros and ones are then real deletions. Biases that
+depend on the distance between two tokens, and sliding windows, keep the distances of the whole text.
 
-Nothing here names a class: attention is met where every implementation of it must pass, and modules of positions are
-known by what goes in and what comes out.
+No class is named: attention is intercepted in the PyTorch functions that every implementation calls, and modules of
+positions are recognised by their inputs and outputs.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from pairlens.model.tokenize import Text
 
 OTHERS = "use method='shapley' or method='integrated-jacobian'"
 POWERS = {"close": 2, "keep": 4}
-"""Gates are this power of the path's own variable: they move slowly where they are small, and the embedding fast.
+"""Gates are this power of the path's variable: they move slowly while they are small, where the embedding moves fast.
 
-Measured by the nodes that MiniLM takes for 1e-3, on texts of 5 to 61 tokens, powers 2, 3, 4 and 6 tried: closing up,
-2 is best (27 nodes for 9 tokens, 75 for 61) as positions move everywhere on the path; else 4 (24 and 38).
+Measured by the nodes that MiniLM needs for 1e-3 on texts of 5 to 61 tokens, with powers 2, 3, 4 and 6: if positions
+close up, 2 is best (27 nodes for 9 tokens, 75 for 61), as positions move along the whole path; else 4 (24 and 38).
 """
 DARK = 1e-30
-"""The smallest gate in attention: its logarithm is finite, so that a row that sees only closed gates is a number."""
+"""The smallest gate in attention: its logarithm is finite, so that rows that see only closed gates stay finite."""
 Positions = dict[nn.Module, bool]
-"""The modules that make vectors of position numbers, and for each whether it is a rotary one."""
+"""The modules that compute vectors from position numbers, and for each whether it is rotary."""
 AVERAGING = ("mean", "mean_sqrt_len_tokens", "weightedmean")
 
 
@@ -52,19 +52,19 @@ class Gates:
 
     @classmethod
     def along(cls, path: Tensor, power: float | Tensor) -> Gates:
-        """Gates that are a power of points on a path, (texts, tokens) from 0 to 1; the logarithm loses no digits."""
-        # An exponent below one would be steep at zero, where the gate is as good as shut anyway.
+        """Return gates that are a power of points on a path, (texts, tokens) from 0 to 1, with exact logarithms."""
+        # Clamped: the derivative of the logarithm is infinite at zero, where the gate is closed anyway.
         return cls(path**power, (power * path.clamp(min=DARK).log()).clamp(min=math.log(DARK)))
 
     @property
     def moved(self) -> Tensor:
-        """By how much each token's expected position is less than its own, (texts, tokens), from 0 down."""
+        """How far each token's expected position is below its own, (texts, tokens), 0 or negative."""
         return self.values.cumsum(1) - self.values - torch.arange(self.values.shape[1], device=self.values.device)
 
     def arrivals(self) -> Tensor:
-        """The probability that token s stands at position p, earlier tokens kept independently with their gates.
+        """Return the probability that token s is at position p, each earlier token being kept with its gate.
 
-        A Poisson-binomial distribution for every token, (texts, tokens, positions), a polynomial in the gates.
+        A Poisson-binomial distribution for every token, (texts, tokens, positions), polynomial in the gates.
         """
         ahead = F.pad(torch.ones_like(self.values[:, :1]), (0, self.values.shape[1] - 1))
         rows = []
@@ -75,7 +75,7 @@ class Gates:
 
 
 class Attention(TorchFunctionMode):
-    """While active, adds the gates' logarithms to all attention scores; `calls` counts how often it did.
+    """Adds the gates' logarithms to all attention scores while it is active; `calls` counts the additions.
 
     All attention in PyTorch is either its fused function or a softmax over scores (texts, heads, queries, keys).
     """
@@ -93,7 +93,7 @@ class Attention(TorchFunctionMode):
             args, kwargs = self._fused(args, kwargs)
         elif func in SOFTMAXES:
             args, kwargs = self._scores(args, kwargs)
-        # The mode is off in here, so a softmax inside the function is not met a second time.
+        # The mode is inactive in here, so a softmax inside the function is not gated a second time.
         return func(*args, **kwargs)
 
     def _fused(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -105,7 +105,7 @@ class Attention(TorchFunctionMode):
             return args, kwargs
         self.calls += 1
         if given.pop("is_causal", False):
-            # PyTorch takes either a mask or this flag.
+            # PyTorch accepts either a mask or this flag.
             mask = torch.ones(query.shape[-2], tokens, dtype=torch.bool, device=query.device).tril()
         logs = self.logs.to(query.dtype).view(texts, *[1] * (query.ndim - 2), tokens)
         if mask is None:
@@ -131,12 +131,12 @@ SOFTMAXES = (F.softmax, torch.softmax, Tensor.softmax, torch.special.softmax)
 
 
 def regular(ids: Tensor) -> Tensor:
-    """For every row of whole numbers, (…, tokens), whether it counts up by one."""
+    """Return, for every row of whole numbers, (…, tokens), whether it counts up by one."""
     return (ids[..., 1:] - ids[..., :-1] == 1).all(-1)
 
 
 def _counted(values: Sequence[Any], tokens: int) -> list[Tensor]:
-    """Those of a module's arguments that are position numbers of one text or several."""
+    """Return those of a module's arguments that are position numbers."""
     return [
         value
         for value in values
@@ -151,7 +151,7 @@ def _counted(values: Sequence[Any], tokens: int) -> list[Tensor]:
 
 
 def _turns(output: Any, tokens: int) -> bool:
-    """Whether a module's output is a pair of cosines and sines that turn evenly from token to token."""
+    """Return whether an output is a pair of cosines and sines that rotate by a constant angle from token to token."""
     if not isinstance(output, tuple | list) or len(output) != 2:
         return False
     cos, sin = output
@@ -165,21 +165,21 @@ def _turns(output: Any, tokens: int) -> bool:
 
 
 def find_positions(model: nn.Module, run: Callable[[], Any], tokens: int) -> Positions:
-    """Watch one run for the modules that know of positions.
+    """Return the modules that compute positions, from watching one forward pass.
 
     Args:
         model: the twin.
-        run: runs it on one text.
-        tokens: how many tokens that text has, at least three.
+        run: a forward pass on one text.
+        tokens: the number of tokens of that text, at least three.
     """
-    found: Positions = {}
+    positions: Positions = {}
 
     def watch(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         if _counted([*args, *kwargs.values()], tokens):
             if isinstance(module, nn.Embedding):
-                found[module] = False
+                positions[module] = False
             elif _turns(output, tokens):
-                found[module] = True
+                positions[module] = True
 
     handles = [module.register_forward_hook(watch, with_kwargs=True) for module in model.modules()]
     try:
@@ -187,23 +187,23 @@ def find_positions(model: nn.Module, run: Callable[[], Any], tokens: int) -> Pos
     finally:
         for handle in handles:
             handle.remove()
-    return found
+    return positions
 
 
 @contextlib.contextmanager
 def closing(positions: Positions, gates: Gates) -> Iterator[None]:
-    """A context in which tokens move up as those before them fade."""
+    """Return a context in which tokens move up as earlier tokens fade."""
     arrivals = None if all(positions.values()) else gates.arrivals()
 
     def embed(_: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
-        # Position p's vector is the output's row p. Where numbers do not count up (RoBERTa gives padding tokens none of
-        # their own), tokens have nothing to move up to.
+        # The vector of position p is row p of the output. If the numbers do not count up (RoBERTa gives padding tokens
+        # no number of their own), tokens keep their positions.
         assert arrivals is not None
         return torch.where(regular(args[0])[..., None, None], arrivals @ output, output)
 
     def turn(_: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
-        # Turned back by the distance moved, rather than called with fractions: rotary modules allow no gradients. Two
-        # neighbours tell how far a token turns, up to half a turn; rotary models turn by one radian at most.
+        # The output is rotated back, rather than computed at fractional positions: rotary modules allow no gradients.
+        # Two neighbours give the angle per token, up to half a turn; rotary models rotate by at most one radian.
         cos, sin = output
         step = torch.atan2(
             sin[:, 1:2] * cos[:, :1] - cos[:, 1:2] * sin[:, :1], cos[:, 1:2] * cos[:, :1] + sin[:, 1:2] * sin[:, :1]
@@ -222,10 +222,15 @@ def closing(positions: Positions, gates: Gates) -> Iterator[None]:
 
 @contextlib.contextmanager
 def gated(gates: Gates, positions: Positions, layers: int) -> Iterator[None]:
-    """A context in which a twin of so many layers runs with gates on its attention, and on positions where given.
+    """Return a context in which a twin runs with gates on its attention and on its positions.
+
+    Args:
+        gates: the gates.
+        positions: the modules whose positions close up; empty to keep positions.
+        layers: the number of layers of the twin.
 
     Raises:
-        ModelError: attention was not met once in every layer.
+        ModelError: attention did not run exactly once in every layer.
     """
     with closing(positions, gates), Attention(gates.logs) as attention:
         yield
@@ -237,10 +242,10 @@ def gated(gates: Gates, positions: Positions, layers: int) -> Iterator[None]:
 
 
 def check_pooling(pooling: str, modules: Sequence[nn.Module], texts: Sequence[Text]) -> None:
-    """See that something is pooled of each text when its tokens have faded, so that the integral exists.
+    """Raise unless each text has tokens to pool once its own tokens have faded, so that the integral exists.
 
-    What the rows of fading tokens attend to never makes it diverge: in a row that sees only gates, shares change with
-    1/g, but the row itself is seen, and pooled, with g.
+    Attention in the rows of fading tokens never makes the integral diverge: in a row that sees only gates, the weights
+    change like 1/g, but the row itself is attended to and pooled with weight g.
 
     Args:
         pooling: the pooling modes, joined by +.
@@ -248,7 +253,7 @@ def check_pooling(pooling: str, modules: Sequence[nn.Module], texts: Sequence[Te
         texts: the texts.
 
     Raises:
-        ModelError: says why not.
+        ModelError: the text or the pooling cannot fade; says why.
     """
     modes = pooling.split("+")
     if "max" in modes:
@@ -273,10 +278,10 @@ def check_pooling(pooling: str, modules: Sequence[nn.Module], texts: Sequence[Te
 
 
 def pooling_weights(gates: Gates, pooling: str, closing_up: bool) -> Tensor:
-    """What stands in for the attention mask in pooling, (texts, tokens)."""
+    """Return the weights that replace the attention mask in pooling, (texts, tokens)."""
     if pooling != "weightedmean":
         return gates.values
-    # Pooling multiplies by a token's number, from 1; that moves up too. Only ratios count, and below 1 no gate looks
-    # like the first token after padding.
+    # Pooling multiplies by a token's number, from 1, which moves up too. Only ratios matter; weights below 1 are not
+    # mistaken for the first token after padding.
     numbers = torch.arange(1, gates.values.shape[1] + 1, device=gates.values.device)
     return gates.values * ((numbers + gates.moved) / numbers if closing_up else 1) / 2

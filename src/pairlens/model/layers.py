@@ -1,9 +1,9 @@
-"""The only file that knows how model families are built: where their layers are and how to enter between them.
+"""Find the layers of a transformer of any family, record what enters them, and start a forward pass at layer ℓ.
 
-A transformer is used through a `Tapped` view of a twin of it: the same weights in a structure of our own, so the
-caller's model is never touched. Every layer of the twin reports to the tap, which can record what enters the layers
-and can put other hidden states in front of layer ℓ, leaving the layers before it out. Nothing here names a class:
-layers are found by watching which list of modules the hidden states pass through.
+This is the only file that knows how model families are built. A transformer runs as a twin: a copy of its structure
+around the same weights, so that the caller's model is never changed. Every layer of the twin is wrapped and calls the
+tap, which can record the hidden states that enter the layers, or replace those that enter layer ℓ and skip the layers
+before it. No class is named: layers are found by watching which list of modules the hidden states pass through.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ M = TypeVar("M", bound=nn.Module)
 
 
 def twin(model: M, *, dtype: torch.dtype, device: torch.device) -> M:
-    """A copy of the model's structure around the same weights, in evaluation mode, free to be changed.
+    """Return a copy of the model's structure around the same weights, in evaluation mode.
 
-    Weights already of that dtype and on that device are shared, not copied; the others are converted. Forward hooks
-    are shared too, as they are part of what the model computes; those of training are left out.
+    Weights that already have the dtype and the device are shared; others are converted. Forward hooks are shared too,
+    as they are part of what the model computes, except those of training.
     """
 
     def convert(tensor: Tensor) -> Tensor:
         target = dtype if tensor.is_floating_point() else tensor.dtype
         return tensor.detach().to(device=device, dtype=target)
 
-    # deepcopy asks the memo first, so whatever stands in it is taken over instead of copied.
+    # deepcopy looks into the memo first: objects in it are shared, not copied.
     memo: dict[int, Any] = {}
     for module in model.modules():
-        for thing in vars(module).values():
-            # A fast tokenizer is copied: it keeps the settings of its last call, and two threads may not set them.
-            if _tokenizes(thing) and not getattr(thing, "is_fast", False):
-                memo[id(thing)] = thing
+        for value in vars(module).values():
+            # A fast tokenizer is copied: it stores the settings of its last call, so two threads cannot share it.
+            if _is_tokenizer(value) and not getattr(value, "is_fast", False):
+                memo[id(value)] = value
         for parameter in module._parameters.values():
             if parameter is not None and id(parameter) not in memo:
                 memo[id(parameter)] = nn.Parameter(convert(parameter), requires_grad=False)
@@ -62,19 +62,19 @@ def twin(model: M, *, dtype: torch.dtype, device: torch.device) -> M:
 
 
 TRAINING_HOOKS = ("make_inputs_require_grads", "make_inputs_require_grad")
-"""What gradient checkpointing hangs on the embedding layer, in transformers and in peft."""
+"""Names of the hooks that gradient checkpointing adds to the embedding layer, in transformers and in peft."""
 
 
-def _tokenizes(thing: object) -> bool:
+def _is_tokenizer(value: object) -> bool:
     names = ("convert_ids_to_tokens", "encode_batch")
-    return not isinstance(thing, nn.Module) and any(hasattr(thing, name) for name in names)
+    return not isinstance(value, nn.Module) and any(hasattr(value, name) for name in names)
 
 
 class Tap:
-    """What the layers of one twin report to: it lets them run, notes what enters them, or puts other states in.
+    """Runs the layers of one twin, records the hidden states that enter them, or replaces them.
 
     Attributes:
-        handed: what the layers handed on besides hidden states when they were last recorded, in order.
+        handed: the layers' outputs besides hidden states when they were last recorded, in order.
     """
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Tap:
         self._absent: dict[int, set[Any]] = {}
 
     def record(self, run: Callable[[], Any]) -> tuple[Any, list[Tensor]]:
-        """Run the model once; also the hidden states that entered each layer, in order."""
+        """Return the result of `run`, a forward pass, and the hidden states that entered each layer, in order."""
         self._calls, self._inputs, self.handed = 0, [], []
         try:
             return run(), self._inputs
@@ -95,7 +95,7 @@ class Tap:
             self._inputs = None
 
     def enter(self, layer: int, states: Tensor, handing: Sequence[Any], run: Callable[[], Any]) -> Any:
-        """Run the model with `states` entering `layer`; those before it do not run, but hand on what was recorded."""
+        """Return the result of `run` with `states` entering `layer`; earlier layers return their recorded outputs."""
         self._calls, self._states, self._enter, self._handing = 0, states, layer, handing
         try:
             return run()
@@ -104,19 +104,19 @@ class Tap:
 
     @property
     def carries(self) -> bool:
-        """Whether layers hand on more than hidden states to one another, as T5's do."""
+        """Whether layers pass on tensors besides hidden states, as T5's position bias."""
         return any(isinstance(part, Tensor) for output in self.handed for part in output or ())
 
     def visit(self, layer: nn.Module, hidden: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Called in place of one layer, with what the model hands to it."""
+        """Run one layer, or stand in for it, with the arguments that the model calls it with."""
         call, self._calls = self._calls, self._calls + 1
         if self._states is not None:
             if call < self._enter:
                 return _with_states(self._handing[call], self._states)
             if call == self._enter:
                 hidden = self._states
-        # transformers makes masks of ones while a graph is captured, with which attention takes eight kernels for one:
-        # what was None before, when the same was run without, is None again.
+        # While a CUDA graph is captured, transformers makes masks of ones, with which attention takes eight kernels
+        # instead of one: an argument that was None outside of capture is set to None again.
         given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
         if capturing(hidden.device):
             given |= dict.fromkeys(self._absent.get(call, set()) & given.keys())
@@ -130,18 +130,19 @@ class Tap:
 
 
 def _first_row(output: Any) -> Any:
-    """What a layer hands on besides the hidden states, for one text: T5's position bias, for example."""
+    """Return a layer's output without the hidden states, for one text: T5's position bias, for example."""
     if isinstance(output, tuple):
         return (None, *(part[:1] if isinstance(part, Tensor) else part for part in output[1:]))
     return None
 
 
 def _with_states(recorded: Any, states: Tensor) -> Any:
+    """Return a recorded output with these hidden states."""
     return (states, *recorded[1:]) if isinstance(recorded, tuple) else states
 
 
 class Tapped(nn.Module):
-    """A layer of a twin that reports to a tap; in all else it looks like the layer itself."""
+    """A layer of a twin that runs through a tap; all other attributes are those of the layer."""
 
     def __init__(self, layer: nn.Module, tap: Tap) -> None:
         super().__init__()
@@ -155,7 +156,7 @@ class Tapped(nn.Module):
             return getattr(super().__getattr__("layer"), name)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The layer's own forward pass, by way of the tap."""
+        """Run the layer through the tap."""
         if args:
             return self.tap.visit(self.layer, args[0], args[1:], kwargs)
         rest = {name: value for name, value in kwargs.items() if name != "hidden_states"}
@@ -163,13 +164,13 @@ class Tapped(nn.Module):
 
 
 def tap_layers(model: nn.Module, run: Callable[[], Any]) -> tuple[Tap, int]:
-    """Put a tap on the layers of a twin, and count them (ALBERT calls one layer several times: calls count).
+    """Wrap the layers of a twin; return their tap and number (ALBERT calls one layer several times: calls count).
 
     The layers are the outermost list of modules that hidden states of shape (batch, tokens, width) pass through.
 
     Args:
         model: the twin.
-        run: runs the model once, on any input.
+        run: a forward pass on any input.
     """
     lists = {name: module for name, module in model.named_modules() if isinstance(module, nn.ModuleList)}
     calls = dict.fromkeys(lists, 0)
@@ -202,7 +203,7 @@ def tap_layers(model: nn.Module, run: Callable[[], Any]) -> tuple[Tap, int]:
 
 
 def untap(model: M) -> M:
-    """The twin with its layers as they were before they were tapped."""
+    """Return the twin with its layers unwrapped."""
     for modules in model.modules():
         if isinstance(modules, nn.ModuleList):
             for index, layer in enumerate(modules):
@@ -212,7 +213,7 @@ def untap(model: M) -> M:
 
 
 def widths(model: nn.Module) -> tuple[int, int]:
-    """The width of the widest projection in a layer, and the number of attention heads, to plan memory by."""
+    """Return the width of the widest projection in a layer and the number of attention heads, to estimate memory."""
     transformer = getattr(model, "auto_model", model)
     config = getattr(transformer, "config", None)
     config = getattr(config, "text_config", None) or config

@@ -1,4 +1,4 @@
-"""Where a path starts: the states of an input of the same length that says nothing."""
+"""References, where paths start: inputs of the same length without the content of the text."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ REFERENCES = ("padding", "mask", "zero")
 
 @runtime_checkable
 class Tokenizing(Protocol):
-    """Whatever has a tokenizer: a reader of texts, or a module."""
+    """An object with a tokenizer: a reader of texts, or a module."""
 
     tokenizer: Any
 
 
 def reference_token(reference: str, reader: Tokenizing) -> tuple[int, str]:
-    """The id and the name of the token that stands for every token of the text."""
+    """Return the id and the name of the token that replaces every token of the text."""
     tokenizer = reader.tokenizer
     names = ("mask_token",) if reference == "mask" else ("pad_token", "eos_token")
     for name in names:
@@ -38,15 +38,15 @@ def reference_token(reference: str, reader: Tokenizing) -> tuple[int, str]:
 
 
 def reference_ids(text: Text, token: int) -> Tensor:
-    """Token ids of the reference input: special and prompt tokens kept, this one for every other, (tokens,).
+    """Return the token ids of the reference, (tokens,): `token` for every token but special and prompt tokens.
 
-    The zero reference takes its special rows from the padding one.
+    The zero reference takes the states of its special tokens from the padding reference.
     """
     return torch.from_numpy(np.where(text.kept, text.features["input_ids"].numpy()[0], token))
 
 
 def reference_key(text: Text, ids: Tensor, layer: int) -> Hashable:
-    """All that the states of a text's reference input at a layer depend on, given its token ids."""
+    """Return a key of all that the states of a text's reference, with these token ids, depend on at a layer."""
     rest = [
         (name, value.numpy().tobytes() if isinstance(value, Tensor) else repr(value))
         for name, value in text.features.items()
@@ -56,12 +56,12 @@ def reference_key(text: Text, ids: Tensor, layer: int) -> Hashable:
 
 
 def replaced(ids: Tensor, kept: Tensor, reference: str, reader: Tokenizing) -> Tensor:
-    """Token ids of which only some are kept, the others replaced by the reference's token; all of one shape."""
+    """Return token ids with all but the kept ones replaced by the reference's token; all arguments have one shape."""
     return torch.where(kept, ids, reference_token(reference, reader)[0])
 
 
 def special_ends(tokenizer: Any) -> tuple[int, int]:
-    """How many special tokens a tokenizer puts before and after every text."""
+    """Return how many special tokens a tokenizer puts before and after every text."""
     special = tokenizer("one two three", return_special_tokens_mask=True)["special_tokens_mask"]
     if all(special):
         raise ModelError("the model's tokenizer takes plain words for special tokens; a reference cannot be made.")

@@ -1,4 +1,4 @@
-"""The modules that a text passes through, in one role or another."""
+"""The modules that texts of one role pass through, and what they are like."""
 
 from __future__ import annotations
 
@@ -15,15 +15,23 @@ from pairlens.model.tokenize import Reader
 
 
 class Route:
-    """The modules that one role's texts pass through: an input module, pooling and whatever follows."""
+    """The modules that the texts of one role pass through: an input module, pooling and any others.
+
+    Attributes:
+        static: whether the model is a bag of static token vectors.
+        ending: how many Normalize modules are at the end.
+        tap, layers: the tap on the transformer's layers, and their number.
+        positions: the modules that fading found to compute positions; None until looked for.
+        duals: whether the transformer can run on dual numbers; None until tried.
+        pools_layers: whether the pooling uses the states of all layers.
+        hooked: whether the model has forward hooks, whose results may differ from call to call.
+    """
 
     def __init__(self, modules: Sequence[nn.Module], role: str | None, reader: Reader) -> None:
         self.modules = list(modules)
         self.role = role
         self.reader = reader
-        self.static = hasattr(self.modules[0], "embedding") and isinstance(
-            getattr(self.modules[0], "embedding", None), nn.EmbeddingBag
-        )
+        self.static = isinstance(getattr(self.modules[0], "embedding", None), nn.EmbeddingBag)
         ending = 0
         while ending < len(self.modules) - 1 and type(self.modules[-1 - ending]).__name__ == "Normalize":
             ending += 1
@@ -34,12 +42,11 @@ class Route:
         self.duals: bool | None = None
         self.pools_layers = any(hasattr(module, "layer_weights") for module in self.modules)
         self.widths = widths(self.modules[0])
-        # Somebody's own code in the model, which may do another thing every time.
-        every = [own for module in self.modules for own in module.modules()]
-        self.hooked = any(own._forward_hooks or own._forward_pre_hooks for own in every)
+        inner = [part for module in self.modules for part in module.modules()]
+        self.hooked = any(part._forward_hooks or part._forward_pre_hooks for part in inner)
 
     def run(self, features: dict[str, Any], start: int, stop: int) -> dict[str, Any]:
-        """Pass features through modules `start` to `stop`, as SentenceTransformer.forward does."""
+        """Return the features after modules `start` to `stop`, as SentenceTransformer.forward computes them."""
         for module in self.modules[start:stop]:
             accepted = getattr(module, "forward_kwargs", ())
             extra = {"task": self.role} if "task" in accepted and self.role is not None else {}
@@ -48,7 +55,7 @@ class Route:
 
 
 def routed(module: nn.Module, role: str | None) -> Sequence[nn.Module]:
-    """A Router's modules for a role."""
+    """Return a Router's modules for a role."""
     routes: Any = module.sub_modules
     name = role if role in routes else getattr(module, "default_route", None)
     resolve = getattr(module, "_resolve_route", None)

@@ -1,4 +1,4 @@
-"""A text as the model reads it: token ids, and where in the caller's text each token stands."""
+"""Tokenize texts as the model does, and find the characters of every token in the caller's text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,18 @@ from pairlens.text.alignment import tokenized_forms, tokens_left
 
 @dataclass(frozen=True)
 class Text:
-    """One text, tokenized: `features` is what the model takes, `units` has one entry a token."""
+    """One tokenized text.
+
+    Attributes:
+        text: the caller's text.
+        role: "query", "document" or None.
+        prompt: the characters put before it.
+        features: the model's input, a batch of one.
+        tokens: the tokens' strings.
+        units: one unit per token.
+        truncated: whether the text is longer than the model takes.
+        kept: for every token, whether the reference keeps it: special tokens and the prompt's.
+    """
 
     text: str
     role: str | None
@@ -27,27 +38,26 @@ class Text:
     units: tuple[Unit, ...]
     truncated: bool
     kept: tuple[bool, ...]
-    """For every token, whether it also stands in the reference: special tokens and the prompt's."""
 
     def features_with(self, ids: Tensor) -> dict[str, Any]:
-        """What the model takes, with these token ids, (tokens,)."""
+        """Return the model's input with other token ids, (tokens,)."""
         return {**self.features, "input_ids": ids[None]}
 
     def replaced(self, ids: Tensor) -> Text:
-        """The same to a model, with these token ids, (tokens,)."""
+        """Return the text with other token ids, (tokens,), in its features."""
         return replace(self, features=self.features_with(ids))
 
 
 def batch(features: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What the model takes for texts of one length together."""
+    """Return the model's input for several texts of one length."""
     return {
-        name: torch.cat([text[name] for text in features]) if isinstance(own, Tensor) else own
-        for name, own in features[0].items()
+        name: torch.cat([text[name] for text in features]) if isinstance(value, Tensor) else value
+        for name, value in features[0].items()
     }
 
 
 def check_text(text: object) -> None:
-    """Raise unless this is a text with something in it."""
+    """Raise unless this is a text that is not blank and can be encoded."""
     if not isinstance(text, str):
         raise InputError(f"expected a text, and got {type(text).__name__}: {text!r:.60}.")
     if not text.strip():
@@ -61,11 +71,16 @@ def check_text(text: object) -> None:
 
 
 class Reader:
-    """Reads texts with the tokenizer of one input module."""
+    """Reads texts with the tokenizer of one input module.
+
+    Args:
+        module: the input module.
+        role: the texts' role.
+        adjusted: the adjusting module, if there is one: it knows which tokens its reference keeps.
+    """
 
     def __init__(self, module: nn.Module, role: str | None, adjusted: Any = None) -> None:
         self.module: Any = module
-        # An adjusted model's own module says what its reference keeps.
         self.adjusted = adjusted
         self.role = role
         self.tokenizer: Any = getattr(module, "tokenizer", None)
@@ -75,7 +90,7 @@ class Reader:
             raise ModelError("the model reads texts through a chat template, which pairlens cannot follow yet.")
 
     def read(self, text: str, prompt: str) -> Text:
-        """Tokenize a text as `SentenceTransformer.encode` does, prompt in front."""
+        """Return the text as `SentenceTransformer.encode` tokenizes it, with the prompt before it."""
         check_text(text)
         joined = prompt + text
         features = self._tokenize(joined)
@@ -91,12 +106,13 @@ class Reader:
         kept = tuple(unit.kind != "text" for unit in units)
         if self.adjusted is not None:
             noted = dict(features)
-            if hasattr(self.module, "preprocess"):  # before sentence-transformers 5.4 modules are not told the prompt
+            if hasattr(self.module, "preprocess"):  # before sentence-transformers 5.4 modules do not get the prompt
                 self.adjusted.note_prompt(noted, prompt)
             kept = tuple(self.adjusted.kept(noted)[0].tolist())
         return Text(text, self.role, prompt, features, tuple(tokens), units, truncated, kept)
 
     def _tokenize(self, text: str) -> dict[str, Any]:
+        """Return the model's input for one text, without padding."""
         if hasattr(self.module, "preprocess"):
             extra = {} if self.role is None else {"task": self.role}
             features = dict(self.module.preprocess([text], **extra))
@@ -104,7 +120,7 @@ class Reader:
             features = dict(self.module.tokenize([text]))
         mask = features.get("attention_mask")
         if isinstance(mask, Tensor) and not bool(mask.all()):
-            # A tokenizer that always pads: the padding carries nothing, so it goes.
+            # Some tokenizers always pad.
             keep = mask[0].bool()
             features = {
                 name: value[:, keep] if isinstance(value, Tensor) and value.shape == mask.shape else value
@@ -113,21 +129,21 @@ class Reader:
         return features
 
     def _prompt_length(self, prompt: str) -> int:
-        """Tokens of the prompt that pooling may leave out, counted as sentence-transformers counts them."""
+        """Return the number of prompt tokens that pooling may leave out, counted as in sentence-transformers."""
         ids = self._tokenize(prompt)["input_ids"].flatten().tolist()
         return len(ids) - int(ids[-1] in getattr(self.tokenizer, "all_special_ids", ()))
 
     def _places(self, text: str, ids: list[int]) -> tuple[list[str], list[tuple[int, int]], list[bool], bool]:
-        """Token strings, their characters, which are special, and whether the text was cut short."""
+        """Return the tokens' strings, their characters, which are special, and whether the text was truncated."""
         for candidate, start in tokenized_forms(text):
-            found = self._encode(candidate)
-            if found is None:
+            encoding = self._encode(candidate)
+            if encoding is None:
                 break
-            full, offsets, special, tokens = found
-            kept = tokens_left(ids, full, special, getattr(self.tokenizer, "truncation_side", "right"))
-            if kept is not None:
-                places = [(offsets[i][0] + start, offsets[i][1] + start) for i in kept]
-                return [tokens[i] for i in kept], places, [special[i] for i in kept], len(full) > len(ids)
+            full, offsets, special, tokens = encoding
+            left = tokens_left(ids, full, special, getattr(self.tokenizer, "truncation_side", "right"))
+            if left is not None:
+                places = [(offsets[i][0] + start, offsets[i][1] + start) for i in left]
+                return [tokens[i] for i in left], places, [special[i] for i in left], len(full) > len(ids)
         tokens = list(self.tokenizer.convert_ids_to_tokens(ids))
         special = [i in set(self.tokenizer.all_special_ids) for i in ids]
         words = [token for token, is_special in zip(tokens, special, strict=True) if not is_special]
@@ -136,25 +152,27 @@ class Reader:
         return tokens, offsets, special, len(self.tokenizer.tokenize(text)) > len(words)
 
     def _encode(self, text: str) -> tuple[list[int], list[tuple[int, int]], list[bool], list[str]] | None:
-        """Ids, offsets, special flags and tokens of the whole text, or None where the tokenizer gives no offsets."""
+        """Return ids, offsets, special flags and tokens of the whole text, or None for a tokenizer without offsets."""
         if hasattr(self.tokenizer, "encode_batch") and not hasattr(self.tokenizer, "convert_ids_to_tokens"):
-            found = self.tokenizer.encode(text, add_special_tokens=False)
-            return found.ids, found.offsets, [bool(flag) for flag in found.special_tokens_mask], found.tokens
+            encoding = self.tokenizer.encode(text, add_special_tokens=False)
+            special = [bool(flag) for flag in encoding.special_tokens_mask]
+            return encoding.ids, encoding.offsets, special, encoding.tokens
         if not getattr(self.tokenizer, "is_fast", False):
             return None
-        # Not by its level: setting one makes every logger of the process forget what it knows.
+        # A filter, because setting a level clears the caches of all loggers of the process.
         logger = logging.getLogger("transformers.tokenization_utils_base")
-        logger.addFilter(_grave)
+        logger.addFilter(_is_error)
         try:
-            found = self.tokenizer(
+            encoding = self.tokenizer(
                 text, truncation=False, padding=False, return_offsets_mapping=True, return_special_tokens_mask=True
             )
         finally:
-            logger.removeFilter(_grave)
-        special = [bool(flag) for flag in found["special_tokens_mask"]]
-        offsets = [(int(a), int(b)) for a, b in found["offset_mapping"]]
-        return found["input_ids"], offsets, special, list(self.tokenizer.convert_ids_to_tokens(found["input_ids"]))
+            logger.removeFilter(_is_error)
+        ids = encoding["input_ids"]
+        special = [bool(flag) for flag in encoding["special_tokens_mask"]]
+        offsets = [(int(start), int(end)) for start, end in encoding["offset_mapping"]]
+        return ids, offsets, special, list(self.tokenizer.convert_ids_to_tokens(ids))
 
 
-def _grave(record: logging.LogRecord) -> bool:
+def _is_error(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.ERROR
