@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from pairlens.adjusted.wrapping import wrap
-from pairlens.io.tables import Source
+from pairlens.io.pairs import PairTable
 from pairlens.model.loading import load
 
 COUNT, TURNS = 1000, 5
@@ -24,7 +24,7 @@ WORDS = "the a coffee tea is not good bad man woman plays runs guitar music dog 
 def sentences() -> list[str]:
     """Texts of a table, or made up, most of 5 to 20 words."""
     if len(sys.argv) > 1:
-        texts = [text for row in Source(Path(sys.argv[1])).rows() if not row.reason for text in (row.a, row.b)]
+        texts = [text for row in PairTable(Path(sys.argv[1])).rows() if not row.reason for text in (row.a, row.b)]
         return list(dict.fromkeys(texts))[:COUNT]
     draw = random.Random(0)
     return [" ".join(draw.choices(WORDS, k=max(3, round(draw.gauss(11, 5))))) for _ in range(COUNT)]
@@ -50,7 +50,7 @@ def main() -> None:
         times["cold"].append(seconds(adjusted, texts))
         times["warm"].append(seconds(adjusted, texts))
     best = {name: min(own) for name, own in times.items()}
-    lengths = len(adjusted[0]._memory)
+    lengths = len(adjusted[0].references)
     print(f"{len(texts)} sentences of {lengths} lengths on {device}: plain {best['plain']:.2f} s")
     for name in ("cold", "warm"):
         print(f"adjusted, {name}: {best[name]:.2f} s, {best[name] / best['plain']:.2f} times plain (goal: at most 1.1)")

@@ -200,20 +200,20 @@ def test_a_reference_is_computed_once_for_each_length():
     same = ["The tea is hot.", "The tea is cold."]
     assert len({pieces(model, text).shape for text in same}) == 1
     encode(model, same)
-    assert sorted(rows) == [2, 6]  # eight tokens each; references of three to eight go together
+    assert rows == [1, 2]  # one reference for both texts
     encode(model, [*same, "tea", "The tea."])
-    assert sorted(rows) == [2, 4, 6]
-    encode(model, "tea " * 100)
-    assert sorted(rows) == [1, 2, 4, 6, 8]  # as many tokens as the model takes: 64, and with them 57 to 63
+    assert rows == [1, 2, 1, 1, 4]  # two new lengths
+    encode(model, ["tea " * 100, *same, "tea"])
+    assert rows == [1, 2, 1, 1, 4, 1, 4]  # one new length: as many tokens as the model takes
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
 def test_copies_begin_with_nothing_remembered(duplicate):
     _, model = tiny()
     found = encode(model, [A, B])
-    assert len(model[0]._memory) > 0
+    assert len(model[0].references) > 0
     other = duplicate(model)
-    assert len(other[0]._memory) == 0
+    assert len(other[0].references) == 0
     assert torch.equal(encode(other, [A, B]), found)
 
 

@@ -31,7 +31,7 @@ from pairlens.adjusted.recipe import Recipe
 from pairlens.adjusted.trainer import EpochOrder
 from pairlens.adjusted.wrapping import wrap
 from pairlens.cli import app
-from pairlens.io.documents import require_pyarrow
+from pairlens.io.files import require_pyarrow
 from pairlens.model.loading import load
 
 TEXTS = [*zoo.TEXTS, "The tea is hot.", "A man plays music.", "I don't drink tea.", "The trains are late."]

@@ -1,4 +1,4 @@
-"""The modules that an adjusted one holds: which can be shifted, and what they are called on disk."""
+"""Check the modules that an adjusted module holds, and name their classes as they are saved."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_body(body: Sequence[nn.Module]) -> None:
 
 
 def class_path(module: nn.Module) -> str:
-    """Where a module's class is imported from, as sentence-transformers writes it."""
+    """Return the path that a module's class is imported from, as sentence-transformers writes it."""
     home, name = type(module).__module__, type(module).__name__
     if not home.startswith("sentence_transformers."):
         raise ModelError(f"{home}.{name} is not part of sentence-transformers, so it cannot be in an adjusted model.")

@@ -1,4 +1,4 @@
-"""What lies beside a trained model's weights: a record of how it came to be, and a card for people."""
+"""The files beside a trained model's weights: a record of its training, and a model card."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pairlens.errors import InputError
-from pairlens.study.files import versions
+from pairlens.io.files import versions
 
 RECORD = "adjustment.json"
 FORMAT = "pairlens.adjustment"
@@ -20,7 +20,7 @@ PAPERS = (
 
 
 def write_model(folder: Path, model: Any, record: Record) -> None:
-    """Write a trained model with its record and its card."""
+    """Write a trained model with its record and its model card."""
     model.save_pretrained(str(folder), create_model_card=False)
     whole = {"format": FORMAT, **record, "versions": versions("datasets", "accelerate")}
     (folder / RECORD).write_text(json.dumps(whole, ensure_ascii=False, indent=2, allow_nan=False), encoding="utf-8")
@@ -28,7 +28,7 @@ def write_model(folder: Path, model: Any, record: Record) -> None:
 
 
 def read_record(folder: Path) -> Record | None:
-    """How the model in a folder came to be, or None where pairlens has not trained it."""
+    """Return the record of the training of a folder's model, or None if pairlens has not trained it."""
     path = folder / RECORD
     if not path.is_file():
         return None
@@ -40,7 +40,7 @@ def read_record(folder: Path) -> Record | None:
 
 
 def render_card(record: Mapping[str, Any]) -> str:
-    """The README.md of a trained model."""
+    """Return the model card, README.md, of a trained model."""
     settings = record["settings"]
     adjusted, base, objective = settings["adjusted"], str(settings["base"]), settings["objective"]
     kind = "adjusted" if adjusted else "unadjusted"
@@ -121,13 +121,13 @@ def _usage(adjusted: bool) -> list[str]:
 
 
 def _scores(record: Mapping[str, Any]) -> list[str]:
-    found = [(split, record[split]) for split in ("dev", "test") if record[split]]
-    if not found:
+    measured = [(split, record[split]) for split in ("dev", "test") if record[split]]
+    if not measured:
         return ["The model was not measured: neither dev nor test pairs were given."]
     data = record["settings"]["data"]
     rows = [
-        f"| {split}: {data[split]['name']}, {data[split]['pairs']:,} pairs | {own['cosine']:.4f} | {own['dot']:.4f} |"
-        for split, own in found
+        f"| {split}: {data[split]['name']}, {data[split]['pairs']:,} pairs | {row['cosine']:.4f} | {row['dot']:.4f} |"
+        for split, row in measured
     ]
     return [
         "Spearman's correlation with the scores of people, by the cosine and by the dot product of the embeddings",

@@ -1,8 +1,8 @@
 """The module that makes a model an adjusted one: e(x) = e'(x) - e'(r), so that e(r) = 0.
 
-e' is what a sentence encoder gives before any final Normalize, and r the reference of x: the same special tokens and
-prompt, every other token replaced by padding. The reference depends on the length alone (and on the prompt), so that
-it is computed once for each length, and encoding costs what the plain model costs.
+e' is the embedding of a sentence encoder before a final Normalize, and r the reference of x: the same special tokens
+and prompt, every other token replaced by padding. The reference depends only on the length and the prompt, so it is
+computed once for each length, and encoding costs about as much as with the plain model.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from sentence_transformers.util import import_from_string
 from torch import Tensor, nn
 
 from pairlens.adjusted.body import check_body, class_path
-from pairlens.adjusted.features import Features, keys, own_tokens, take
-from pairlens.adjusted.nearby import references_near
+from pairlens.adjusted.features import Features, attention_mask, row_keys, take_rows, take_tokens
 from pairlens.model.adjusted_layout import CONFIG, stage_classes, stage_folder
-from pairlens.model.reference import reference_token, replaced, special_ends
+from pairlens.model.reference import replaced, special_ends
 from pairlens.model.weight_cache import WeightCache
 
 try:
@@ -30,21 +29,21 @@ except ModuleNotFoundError:  # before sentence-transformers 5.4
     bases = import_module("sentence_transformers.models")
 
 LEAD = "reference_lead"
-"""How many leading tokens of every text the reference keeps, in a batch's features; there where a prompt is."""
+"""The feature that says how many leading tokens of every text the reference keeps; only present with a prompt."""
 
 
 class Adjusted(bases.InputModule):
     """A sentence encoder's modules up to a final Normalize, shifted by the embedding of the reference.
 
-    It stands first in the list of a SentenceTransformer's modules, and does what the modules in it do: it reads texts,
-    trains, is saved and loaded with them. `token_embeddings` stay those of the text: the shift is in the embedding.
+    It is the first of a SentenceTransformer's modules. It tokenizes, trains, saves and loads through the modules that
+    it holds. `token_embeddings` are those of the text: only the sentence embedding is shifted.
 
     Args:
-        body: the modules, from the one that reads texts to the one before a final Normalize.
+        body: the modules, from the one that tokenizes to the one before a final Normalize.
 
     Example:
         >>> from sentence_transformers import SentenceTransformer
-        >>> from pairlens.loading import offline_model
+        >>> from pairlens.model.bundled import offline_model
         >>> *body, normalize = SentenceTransformer(str(offline_model()), device="cpu")
         >>> model = SentenceTransformer(modules=[Adjusted(body), normalize], device="cpu")
         >>> float(abs(model.encode("[PAD] [PAD] [PAD]")).max())  # this text is its own reference
@@ -60,64 +59,64 @@ class Adjusted(bases.InputModule):
         check_body(list(self.body))
         first: Any = self.body[0]
         if hasattr(first, "unpad_inputs"):
-            first.unpad_inputs = False  # Texts that are packed into one row have no length of their own.
+            first.unpad_inputs = False  # Packing all texts into one row would hide their lengths.
         self.forward_kwargs = {name for module in self.body for name in getattr(module, "forward_kwargs", ())}
-        self._memory = WeightCache()
+        self.references = WeightCache()
         self._ends: tuple[Any, tuple[int, int]] | None = None
 
-    # What a batch becomes.
+    # The forward pass.
 
     def forward(self, features: Features, **kwargs: Any) -> Features:
-        """The embeddings of a batch of texts, less those of their references.
+        """Return the embeddings of a batch of texts, less those of their references.
 
         Args:
-            features: `input_ids` and `attention_mask`, both (texts, tokens), and whatever else the modules take.
-            kwargs: what the modules take besides.
+            features: `input_ids` and `attention_mask`, both (texts, tokens), and other inputs of the modules.
+            kwargs: keyword arguments of the modules.
 
         Returns:
-            The features with `sentence_embedding`, (texts, dim), and what else the modules give.
+            The features with `sentence_embedding`, (texts, dim), and the other outputs of the modules.
         """
         inputs = dict(features)
-        ids, mask = inputs["input_ids"], own_tokens(inputs)
+        ids, mask = inputs["input_ids"], attention_mask(inputs)
         reference = replaced(ids, self.kept(inputs) | ~mask, "padding", self)
         if self.training or torch.is_grad_enabled():
-            found, shift = self._run_both(inputs, reference, mask, kwargs)
-            features.update(found)
+            outputs, shift = self._run_both(inputs, reference, mask, kwargs)
+            features.update(outputs)
         else:
-            # First what looks at numbers: on a GPU it would wait for all that was begun before.
-            shift = self._remember(inputs, reference, mask, kwargs)
+            # Before the texts: looking at token ids on a GPU would wait for their forward pass.
+            shift = self._cached_shift(inputs, reference, mask, kwargs)
             features = self._run(features, kwargs)
         embedding: Tensor = features["sentence_embedding"]
-        # A text that is its own reference is zero exactly, and Normalize leaves it there.
+        # A text that is its own reference has the zero vector exactly, and Normalize keeps it zero.
         same = (reference == ids).all(1, keepdim=True)
         features["sentence_embedding"] = torch.where(same, 0.0, embedding - shift.to(embedding))
         return features
 
     def kept(self, features: Features) -> Tensor:
-        """Which tokens also stand in the reference: special ones and the prompt's, (texts, tokens) booleans."""
-        mask = own_tokens(features)
+        """Return which tokens the reference keeps: special tokens and the prompt's, (texts, tokens) booleans."""
+        mask = attention_mask(features)
         before, after = self._special_ends()
         lead = features.get(LEAD, features.get("prompt_length", 0))
-        # Padding may stand on either side: places count from a text's first token.
+        # Padding may be on either side, so places count from a text's first token.
         place = mask.cumsum(1) - 1
         length = mask.sum(1, keepdim=True)
         lead = torch.as_tensor(lead, device=mask.device).reshape(-1, 1)
         return mask & ((place < before) | (place >= length - after) | (place < lead))
 
     def note_prompt(self, features: Features, prompt: str | None) -> None:
-        """Put into the features how many leading tokens of every text are the prompt's, with the special ones.
+        """Add to the features how many leading tokens of every text belong to the prompt, special tokens included.
 
-        Where prompt and text meet, tokens may merge ("query: " and "cat" to "▁query", ":", "▁cat"). What counts is
-        what a text has in common with the prompt alone.
+        At the end of the prompt, tokens may merge with the text ("query: " and "cat" to "▁query", ":", "▁cat"). So the
+        leading tokens are those that a text shares with the tokenization of the prompt alone.
         """
         if not prompt:
             return
-        own: Tensor = self.body[0].preprocess([prompt])["input_ids"][0]  # pyright: ignore[reportCallIssue]
-        own = own[: len(own) - self._special_ends()[1]]
-        texts = zip(features["input_ids"], own_tokens(features), strict=True)
-        rows = [row[keep][: len(own)].cpu() for row, keep in texts]
-        same = [row == own[: len(row)].to(row) for row in rows]
-        features[LEAD] = torch.tensor([int(own.cumprod(0).sum()) for own in same])
+        lead: Tensor = self.body[0].preprocess([prompt])["input_ids"][0]  # pyright: ignore[reportCallIssue]
+        lead = lead[: len(lead) - self._special_ends()[1]]
+        texts = zip(features["input_ids"], attention_mask(features), strict=True)
+        rows = [row[tokens][: len(lead)].cpu() for row, tokens in texts]
+        shared = [row == lead[: len(row)].to(row) for row in rows]
+        features[LEAD] = torch.tensor([int(tokens.cumprod(0).sum()) for tokens in shared])
 
     def _run(self, features: Features, kwargs: dict[str, Any]) -> Features:
         for module in self.body:
@@ -128,29 +127,29 @@ class Adjusted(bases.InputModule):
     def _run_both(
         self, inputs: Features, reference: Tensor, mask: Tensor, kwargs: dict[str, Any]
     ) -> tuple[Features, Tensor]:
-        """The texts' features and the references' embeddings, with gradients, from one pass over one batch.
+        """Return the texts' features and the references' embeddings, with gradients, from one forward pass.
 
-        Each distinct reference is in it once.
+        The batch holds every distinct reference once.
         """
-        names, count = keys(reference, mask), len(reference)
-        distinct = {name: row for row, name in reversed(list(enumerate(names)))}
-        places = {name: count + place for place, name in enumerate(distinct)}
+        keys, count = row_keys(reference, mask), len(reference)
+        distinct = {key: row for row, key in reversed(list(enumerate(keys)))}
+        places = {key: count + place for place, key in enumerate(distinct)}
         rows = torch.tensor([*range(count), *distinct.values()], device=reference.device)
-        batch = take(inputs, rows)
+        batch = take_rows(inputs, rows)
         batch["input_ids"] = torch.cat([inputs["input_ids"], reference[rows[count:]]])
-        found = self._run(batch, kwargs)
-        shift = found["sentence_embedding"][torch.tensor([places[name] for name in names], device=reference.device)]
+        outputs = self._run(batch, kwargs)
+        shift = outputs["sentence_embedding"][torch.tensor([places[key] for key in keys], device=reference.device)]
         texts = torch.arange(count, device=reference.device)
-        return {**take(found, texts, len(rows)), "input_ids": inputs["input_ids"]}, shift
+        return {**take_rows(outputs, texts, len(rows)), "input_ids": inputs["input_ids"]}, shift
 
-    def _remember(self, inputs: Features, reference: Tensor, mask: Tensor, kwargs: dict[str, Any]) -> Tensor:
-        """The references' embeddings, from memory where they are known.
+    def _cached_shift(self, inputs: Features, reference: Tensor, mask: Tensor, kwargs: dict[str, Any]) -> Tensor:
+        """Return the references' embeddings, (texts, dim), from the cache if they are known.
 
-        They are computed apart from the texts, so that they do not depend on what else is in the batch.
+        Each is computed alone, so that it does not depend on the rest of the batch.
         """
-        self._memory.check(self)
+        self.references.check(self)
         device = reference.device.type
-        # What an embedding depends on besides the weights and its own tokens.
+        # What an embedding depends on besides the weights and its tokens.
         settings = (
             str(sorted(kwargs.items())),
             torch.is_autocast_enabled(device),
@@ -158,40 +157,32 @@ class Adjusted(bases.InputModule):
             str(inputs.get("prompt_length")),
         )
 
-        def compute(row: int) -> dict[Any, Tensor]:
-            own = take({**inputs, "input_ids": reference}, torch.tensor([row], device=reference.device))
-            columns = mask[row].nonzero()[:, 0]
-            for name, value in own.items():
-                if isinstance(value, Tensor) and value.shape[:2] == (1, mask.shape[1]):
-                    own[name] = value[:, columns]
-            kept = self.kept(inputs)[row, columns]
-            padding, _ = reference_token("padding", self)
-            longest = self.max_seq_length or len(columns)
-            batch, near = references_near(own, kept, padding, self.tokenizer.padding_side, longest)
-            names = keys(batch["input_ids"], near)
-            found = self._run(batch, kwargs)["sentence_embedding"]
-            return {(name, settings): embedding for name, embedding in zip(names, found, strict=True)}
+        def look_up(row: int, key: bytes) -> Tensor:
+            def compute() -> dict[Any, Tensor]:
+                features = take_tokens({**inputs, "input_ids": reference}, row, mask)
+                return {(key, settings): self._run(features, kwargs)["sentence_embedding"][0]}
 
-        names = [(name, settings) for name in keys(reference, mask)]
-        return torch.stack([self._memory.look_up(name, lambda row=row: compute(row)) for row, name in enumerate(names)])
+            return self.references.look_up((key, settings), compute)
+
+        return torch.stack([look_up(row, key) for row, key in enumerate(row_keys(reference, mask))])
 
     def _special_ends(self) -> tuple[int, int]:
-        """How many special tokens the tokenizer puts before and after a text."""
+        """Return how many special tokens the tokenizer puts before and after a text."""
         tokenizer = self.tokenizer
         if self._ends is None or self._ends[0] is not tokenizer:
             self._ends = tokenizer, special_ends(tokenizer)
         return self._ends[1]
 
-    # Texts come in as the first of the modules reads them.
+    # Tokenizing, which the first module does.
 
     def preprocess(self, inputs: Sequence[Any], prompt: str | None = None, **kwargs: Any) -> Features:
-        """A batch's features, from its texts."""
+        """Return a batch's features from its texts."""
         features = self.body[0].preprocess(inputs, prompt=prompt, **kwargs)  # pyright: ignore[reportCallIssue]
         self.note_prompt(features, prompt)
         return features
 
     def tokenize(self, texts: list[Any], **kwargs: Any) -> Features:
-        """Likewise, for sentence-transformers before 5.4."""
+        """Return a batch's features from its texts, for sentence-transformers before 5.4."""
         return self.body[0].tokenize(texts, **kwargs)  # pyright: ignore[reportCallIssue]
 
     @property
@@ -205,7 +196,7 @@ class Adjusted(bases.InputModule):
 
     @property
     def max_seq_length(self) -> int | None:
-        """How many tokens of a text are read."""
+        """How many tokens of a text the model takes."""
         return getattr(self.body[0], "max_seq_length", None)
 
     @max_seq_length.setter
@@ -213,7 +204,7 @@ class Adjusted(bases.InputModule):
         self.body[0].max_seq_length = value  # pyright: ignore[reportArgumentType]
 
     def get_embedding_dimension(self) -> int | None:
-        """The embedding's width."""
+        """Return the embedding's dimension."""
         for module in reversed(self.body):
             for name in ("get_embedding_dimension", "get_sentence_embedding_dimension"):
                 if hasattr(module, name):
@@ -223,34 +214,34 @@ class Adjusted(bases.InputModule):
     get_sentence_embedding_dimension = get_embedding_dimension
 
     def __getattr__(self, name: str) -> Any:
-        """What this module does not have, its first one may: `auto_model`, `processor`, `modalities`."""
+        """Return an attribute of the first module, such as `auto_model`, `processor` or `modalities`."""
         body = self.__dict__.get("_modules", {}).get("body")
         if name != "body" and body is not None and not name.startswith("__"):
             return getattr(body[0], name)
         return super().__getattr__(name)
 
-    # The weights may change.
+    # Changes of the weights.
 
     def train(self, mode: bool = True) -> Adjusted:
-        """Set the mode; what is known of the references ends with training."""
+        """Set the mode; training changes the weights, so the references' embeddings are dropped."""
         if mode:
-            self._memory.forget()
+            self.references.forget()
         return super().train(mode)
 
     def _apply(self, *args: Any, **kwargs: Any) -> Adjusted:
-        # Not in every case: before 5.4 sentence-transformers calls `.to` for every `encode`.
-        found = super()._apply(*args, **kwargs)
-        self._memory.release(self)
-        return found
+        moved = super()._apply(*args, **kwargs)
+        # Only if the weights did move: before 5.4 sentence-transformers calls `.to` for every `encode`.
+        self.references.release(self)
+        return moved
 
     # Files.
 
     def get_config_dict(self) -> dict[str, Any]:
-        """The modules' classes, in order."""
+        """Return the modules' classes, in order."""
         return {"body": [class_path(module) for module in self.body]}
 
     def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
-        """Write the first module where a plain model has it, and the others beside it."""
+        """Write the first module into the model's own folder, as a plain model does, and the others below it."""
         for place, (module, kind) in enumerate(zip(self.body, self.get_config_dict()["body"], strict=True)):
             folder = Path(output_path, stage_folder(place, kind))
             folder.mkdir(parents=True, exist_ok=True)
@@ -268,7 +259,7 @@ class Adjusted(bases.InputModule):
         local_files_only: bool = False,
         **kwargs: Any,
     ) -> Adjusted:
-        """Read what `save` wrote, from a folder or from the hub."""
+        """Load what `save` wrote, from a folder or from the hub."""
         source: dict[str, Any] = {
             "token": token,
             "cache_folder": cache_folder,
@@ -284,7 +275,7 @@ class Adjusted(bases.InputModule):
         return cls(body)
 
     def on_model_ready(self, model: Any) -> None:
-        """Tell the modules that the model they belong to is there."""
+        """Pass on to the modules that their model is complete."""
         for module in self.body:
             if hasattr(module, "on_model_ready"):
                 module.on_model_ready(model)  # pyright: ignore[reportCallIssue]

@@ -1,4 +1,4 @@
-"""How an adjusted model is trained: the papers' recipe, every setting open."""
+"""The settings of a training; the defaults are the papers' recipe."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ PRECISIONS = ("float32", "bfloat16", "float16")
 
 @dataclass(frozen=True)
 class Recipe:
-    """The settings of a training; the defaults are those of the first paper's appendix H.
+    """The settings of a training, checked; the defaults are those of the first paper's appendix H.
 
     Attributes:
-        objective: what is to equal the score, "cosine" or "dot"; a dot model has no final Normalize.
-        adjusted: shift the embeddings by their reference's; False trains the unadjusted twin in the same way.
-        epochs: how often every pair is seen.
+        objective: the similarity that is fitted to the score, "cosine" or "dot"; a dot model has no final Normalize.
+        adjusted: whether embeddings are shifted by their reference's; False trains the unadjusted twin.
+        epochs: passes over the pairs.
         batch_size: pairs in a step.
         lr: the highest learning rate of AdamW, which falls linearly to zero after the warm-up.
         weight_decay: of AdamW.
         warmup: the share of the steps in which the learning rate rises linearly.
-        seed: of everything that is drawn: the order of the pairs, dropout.
-        precision: what is computed in; the weights stay float32.
+        seed: of everything random: the order of the pairs, dropout.
+        precision: the dtype to compute in; the weights stay float32.
 
     Example:
         >>> Recipe(objective="dot").epochs

@@ -1,4 +1,4 @@
-"""The same seed, the same numbers: random states and deterministic kernels, for as long as a training lasts."""
+"""Random states and deterministic kernels for a training: the same seed gives the same weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 @contextmanager
 def repeatable(seed: int, device: str) -> Iterator[None]:
-    """Seed everything; afterwards the random states and the choice of kernels are as they were before.
+    """Return a context with all seeds set; at its end the random states and the choice of kernels are restored.
 
     Args:
         seed: of Python, NumPy and PyTorch.
@@ -27,7 +27,7 @@ def repeatable(seed: int, device: str) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(torch.random.fork_rng(devices=devices))
         if device == "cuda":
-            # cuBLAS repeats itself only with a workspace of its own, and fused attention does not backwards.
+            # cuBLAS is deterministic only with its own workspace; the backward pass of fused attention is not.
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
             stack.enter_context(sdpa_kernel(SDPBackend.MATH))
             torch.use_deterministic_algorithms(True, warn_only=True)

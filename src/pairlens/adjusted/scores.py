@@ -1,4 +1,4 @@
-"""How well a model's similarities order pairs as people do."""
+"""Spearman's correlation of a model's similarities with the scores of people."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import numpy as np
 from torch import nn
 
 from pairlens.adjusted.data import ScoredPairs
-from pairlens.adjusted.wrapping import rebuilt
 from pairlens.errors import NumericalError
+from pairlens.model.loading import with_modules
 
 BATCH = 64
 
 
 def measure_scores(model: Any, pairs: ScoredPairs) -> dict[str, float]:
-    """Spearman's correlation of a model's similarities with the scores, by cosine and by dot product.
+    """Return Spearman's correlation of a model's similarities with the scores, by cosine and by dot product.
 
-    The embeddings are those before a final Normalize, as after it the two are one. The model is left in its mode.
+    The embeddings are those before a final Normalize, after which the two would be the same. The model keeps its mode.
 
     Args:
         model: a SentenceTransformer.
-        pairs: what to measure it by.
+        pairs: the scored pairs.
     """
     from scipy.stats import spearmanr
 
@@ -40,17 +40,18 @@ def measure_scores(model: Any, pairs: ScoredPairs) -> dict[str, float]:
     places = {text: place for place, text in enumerate(texts)}
     a, b = (raw[[places[text] for text in side]] for side in (pairs.a, pairs.b))
     dot = (a * b).sum(1)
-    sizes = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
-    found = {"cosine": dot / np.where(sizes > 0, sizes, 1.0), "dot": dot}
-    ranked: dict[str, Any] = {name: spearmanr(own, pairs.scores) for name, own in found.items()}
-    return {name: _finite(float(own.statistic)) for name, own in ranked.items()}
+    lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    similarities = {"cosine": dot / np.where(lengths > 0, lengths, 1.0), "dot": dot}
+    ranked: dict[str, Any] = {name: spearmanr(values, pairs.scores) for name, values in similarities.items()}
+    return {name: _finite(float(result.statistic)) for name, result in ranked.items()}
 
 
 def _encode(model: Any, modules: list[nn.Module], texts: list[str]) -> np.ndarray:
-    whole = rebuilt(model, modules, truncate_dim=None)
+    """Return the texts' whole embeddings by the modules, (texts, dim)."""
+    whole = with_modules(model, modules, truncate_dim=None)
     return whole.encode(texts, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True).astype(np.float64)
 
 
 def _finite(value: float) -> float:
-    """A model that finds all pairs equally similar orders nothing."""
+    """Return the correlation, and 0 where it is undefined: all similarities are the same."""
     return value if np.isfinite(value) else 0.0

@@ -1,4 +1,4 @@
-"""sentence-transformers' own trainer, made repeatable: what is drawn follows from the seed and the epoch alone."""
+"""sentence-transformers' trainer, made repeatable: the order of pairs depends only on the seed and the epoch."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import torch
 from sentence_transformers import SentenceTransformerTrainer
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler, Sampler
+from tqdm.auto import tqdm
 from transformers import TrainerCallback
 
 from pairlens.io.journal import Journal, Record
@@ -19,18 +20,18 @@ Scores = dict[str, float]
 
 
 class Trainer(SentenceTransformerTrainer):
-    """The trainer, with an order of the pairs that a resumed training finds again, and without a card of its own."""
+    """The trainer, with an order of pairs that a resumed training repeats, and without a model card of its own."""
 
     def get_batch_sampler(self, dataset: Any, batch_size: int, drop_last: bool, *_: Any, **__: Any) -> BatchSampler:
-        """The pairs' order, which depends on the seed and the epoch alone."""
+        """Return batches in an order that depends only on the seed and the epoch."""
         return EpochBatches(EpochOrder(len(dataset), self.args.seed), batch_size, drop_last)
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
-        """Leave the card to `card.py`."""
+        """Do nothing: `card.py` writes the card."""
 
 
 class EpochOrder(Sampler[int]):
-    """A permutation for every epoch, given by the seed and the epoch's number."""
+    """A permutation for every epoch, from the seed and the epoch's number."""
 
     def __init__(self, count: int, seed: int) -> None:
         self.count, self.seed, self.epoch = count, seed, 0
@@ -44,10 +45,10 @@ class EpochOrder(Sampler[int]):
 
 
 class EpochBatches(BatchSampler):
-    """Batches of an order; the trainer tells them the epoch."""
+    """Batches of an `EpochOrder`; the trainer sets the epoch."""
 
     def set_epoch(self, epoch: int) -> None:
-        """Go to an epoch, from 0."""
+        """Set the epoch, from 0."""
         self.sampler.epoch = epoch  # pyright: ignore[reportAttributeAccessIssue]
 
 
@@ -60,14 +61,17 @@ class SimilarityLoss(nn.Module):
         self.objective = objective
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor) -> Tensor:
-        """The loss of a batch."""
+        """Return the loss of a batch."""
         a, b = (self.model(features)["sentence_embedding"] for features in sentence_features)
         similarities = torch.cosine_similarity(a, b) if self.objective == "cosine" else (a * b).sum(-1)
         return nn.functional.mse_loss(similarities, labels.to(similarities).view(-1))
 
 
 class Bookkeeper(TrainerCallback):
-    """Measures after every epoch, and notes it once the epoch's checkpoint is whole; only such checkpoints count."""
+    """Measures after every epoch and writes it to the journal once the checkpoint is complete.
+
+    A checkpoint that is not in the journal does not count.
+    """
 
     def __init__(self, folder: Path, journal: Journal, measure: Callable[[], Scores] | None, objective: str) -> None:
         self._folder = folder
@@ -81,7 +85,7 @@ class Bookkeeper(TrainerCallback):
         self._dev = None if self._measure is None else self._measure()
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Note the checkpoint that was written, and remove those that are neither the last nor the best."""
+        """Write the checkpoint to the journal, and remove all but the last and the best."""
         loss = sum(
             entry["loss"] for entry in state.log_history if "loss" in entry and entry["step"] == state.global_step
         )
@@ -94,7 +98,7 @@ class Bookkeeper(TrainerCallback):
 
 
 class ProgressBar(TrainerCallback):
-    """A bar over all steps, where a person is watching."""
+    """A progress bar over all steps, shown on a terminal."""
 
     def __init__(self, show: bool, name: str) -> None:
         self._show = show
@@ -102,9 +106,7 @@ class ProgressBar(TrainerCallback):
         self._bar: Any = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Draw the bar."""
-        from tqdm.auto import tqdm
-
+        """Show the bar."""
         # None: shown only where standard error is a terminal.
         disable = None if self._show else True
         self._bar = tqdm(
@@ -112,21 +114,21 @@ class ProgressBar(TrainerCallback):
         )
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """One step on."""
+        """Advance the bar by one step."""
         self._bar.update(1)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Leave the bar as it is."""
+        """Close the bar."""
         self._bar.close()
 
 
 def checkpoint(folder: Path, record: Record) -> Path:
-    """The folder of the checkpoint that a record is about."""
+    """Return the folder of a record's checkpoint."""
     return folder / f"checkpoint-{record['step']}"
 
 
 def best(records: list[Record], objective: str) -> Record:
-    """The record of the epoch that orders dev best by what was trained; the last one where nothing was measured."""
+    """Return the record of the epoch with the best dev score by the objective, or the last one without dev scores."""
     if any(record["dev"] is None for record in records):
         return records[-1]
     return max(records, key=lambda record: record["dev"][objective])

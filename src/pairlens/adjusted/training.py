@@ -1,4 +1,4 @@
-"""`pairlens.adjust`: train a model so that its attributions are exact, or its unadjusted twin, for comparison."""
+"""`pairlens.adjust`: train a model whose attributions are exact, or its unadjusted twin for comparison."""
 
 from __future__ import annotations
 
@@ -10,29 +10,38 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import torch
+from sentence_transformers import SentenceTransformerTrainingArguments
+from transformers import PrinterCallback, ProgressCallback
+
 import pairlens
+from pairlens.adjusted.card import read_record, write_model
 from pairlens.adjusted.data import Data, ScoredPairs, check_evaluation, read_pairs
 from pairlens.adjusted.recipe import Recipe
+from pairlens.adjusted.repeatable import repeatable
+from pairlens.adjusted.scores import measure_scores
+from pairlens.adjusted.trainer import Bookkeeper, ProgressBar, SimilarityLoss, Trainer, best, checkpoint
+from pairlens.adjusted.wrapping import wrap
 from pairlens.errors import InputError, MissingExtra, ModelError, choose
 from pairlens.io.journal import Journal, differences
 from pairlens.model.adjusted_layout import ADJUSTED, class_name
 from pairlens.model.bundled import DEFAULT_MODEL, offline_model
-from pairlens.model.loading import fingerprint, load
+from pairlens.model.loading import fingerprint, load, with_modules
 
 DEVICES = ("cpu", "cuda", "mps")
 
 
 @dataclass(frozen=True)
 class Splits:
-    """The pairs to train on and, where given, those to choose the best epoch by and those to report."""
+    """The pairs to train on and, if given, those that choose the best epoch and those that measure the result."""
 
     train: ScoredPairs
     dev: ScoredPairs | None
     test: ScoredPairs | None
 
     def describe(self) -> dict[str, Any]:
-        """For the record."""
-        return {name: own and own.describe() for name, own in vars(self).items()}
+        """Return the splits' descriptions for the record, None for a split that was not given."""
+        return {name: pairs and pairs.describe() for name, pairs in vars(self).items()}
 
 
 def adjust(
@@ -60,29 +69,29 @@ def adjust(
 ) -> Any:
     """Train an adjusted model: e(x) = e'(x) - e'(r), so that token-pair attributions sum to the score itself.
 
-    The defaults are the papers' recipe. The model goes to the folder `out`, whole or not at all; what is under way is
-    in `out` with ".part" behind it, and the same call again goes on from there.
+    The defaults are the papers' recipe. The folder `out` appears when the training is finished; until then its
+    checkpoints are in `out` with ".part" appended, and the same call resumes from there.
 
     Args:
-        base: the model to begin with: a hub id, a folder, a SentenceTransformer (left as it is), or None for
+        base: the model to start from: a hub id, a folder, a SentenceTransformer (left as it is), or None for
             all-MiniLM-L6-v2.
         data: scored pairs to train on: a table, a hub dataset, or triples; see `pairlens.adjusted.data.read_pairs`.
         out: the folder of the trained model.
-        objective: "cosine", or "dot", which leaves out a final Normalize.
+        objective: "cosine", or "dot", which removes a final Normalize.
         adjusted: False trains the unadjusted twin in the same way.
-        dev: pairs that choose the best epoch; without them it is the last.
-        test: pairs to measure the result by.
+        dev: pairs that choose the best epoch; without them the last epoch is kept.
+        test: pairs that measure the result.
         epochs: as in `Recipe`, like all options down to `seed`.
         max_score: what the scores are divided by; None is 5 where any score is above 1, else 1.
         columns: the names of the two columns of texts; None to find them.
-        score: the name of the column of scores; likewise.
-        device: "cpu", "cuda" or "mps"; the fastest there is by default.
-        precision: what is computed in, "float32", "bfloat16" or "float16".
-        restart: forget what an earlier call has begun; a finished model is never overwritten.
+        score: the name of the column of scores; None to find it.
+        device: "cpu", "cuda" or "mps"; by default the fastest one available.
+        precision: the dtype to compute in, "float32", "bfloat16" or "float16".
+        restart: discard the checkpoints of an earlier call; a finished model is never overwritten.
         progress: show a progress bar.
 
     Returns:
-        The trained SentenceTransformer, as it was read back from `out`.
+        The trained SentenceTransformer, loaded from `out`.
 
     Raises:
         InputError: the data, a setting or the folder cannot be used.
@@ -90,7 +99,7 @@ def adjust(
         MissingExtra: sentence-transformers' trainer needs packages that are not installed.
     """
     recipe = Recipe(objective, adjusted, epochs, batch_size, lr, weight_decay, warmup, seed, precision)
-    place = _check_device(device)
+    device = _check_device(device)
     _require_trainer()
     read: dict[str, Any] = {"columns": columns, "score": score, "max_score": max_score}
     splits = Splits(
@@ -98,11 +107,9 @@ def adjust(
         None if dev is None else check_evaluation(read_pairs(dev, split="validation", **read)),
         None if test is None else check_evaluation(read_pairs(test, split="test", **read)),
     )
-    from pairlens.adjusted.repeatable import repeatable
-
     folder = Path(out).expanduser()
-    with repeatable(recipe.seed, place):
-        model, name = starting_model(base, recipe, place)
+    with repeatable(recipe.seed, device):
+        model, name = starting_model(base, recipe, device)
         asked = {
             "pairlens": pairlens.__version__,
             "base": name,
@@ -111,15 +118,14 @@ def adjust(
             **asdict(recipe),
         }
         if not _finished(folder, asked):
-            _train(model, recipe, splits, asked, folder, place, restart=restart, progress=progress)
-        shutil.rmtree(_part(folder), ignore_errors=True)  # also that of a call that was cut off just before
-    return load(str(folder), place)[0]
+            _train(model, recipe, splits, asked, folder, device, restart=restart, progress=progress)
+        # Also left behind by a call that was killed right after it moved the model.
+        shutil.rmtree(_part(folder), ignore_errors=True)
+    return load(str(folder), device)[0]
 
 
 def starting_model(base: Any, recipe: Recipe, device: str) -> tuple[Any, str]:
-    """The model as training begins: adjusted or not, of float32 weights, with the objective as its similarity."""
-    from pairlens.adjusted.wrapping import rebuilt, wrap
-
+    """Return the model to train and its name: adjusted or not, in float32, with the objective as its similarity."""
     if base in (DEFAULT_MODEL, DEFAULT_MODEL.split("/")[-1]) and offline_model() is not None:
         base = None
     model, name, already = load(base, device)
@@ -134,7 +140,7 @@ def starting_model(base: Any, recipe: Recipe, device: str) -> tuple[Any, str]:
     if recipe.objective == "dot":
         # As in the first paper: after Normalize a dot product is the cosine.
         modules = [module for module in modules if type(module).__name__ != "Normalize"]
-    return rebuilt(model, modules, similarity_fn_name=recipe.objective).float(), name
+    return with_modules(model, modules, similarity_fn_name=recipe.objective).float(), name
 
 
 def _train(
@@ -148,18 +154,14 @@ def _train(
     restart: bool,
     progress: bool,
 ) -> None:
-    """Train or go on training, then put the best epoch's model where it belongs."""
-    from pairlens.adjusted import card
-    from pairlens.adjusted.scores import measure_scores
-    from pairlens.adjusted.trainer import best, checkpoint
-
+    """Train or resume training, then move the best epoch's model to its folder."""
     part = _part(folder)
     try:
         part.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"the folder {part} cannot be made: {error.strerror}. Give another place.") from error
     with Journal(part / "journal.jsonl", asked, restart=restart) as journal:
-        _run(model, recipe, splits, part, journal, device, progress=progress)
+        _run_epochs(model, recipe, splits, part, journal, device, progress=progress)
         records = list(journal.records())
         chosen = best(records, recipe.objective)
         trained = load(str(checkpoint(part, chosen)), device)[0]
@@ -171,21 +173,17 @@ def _train(
             "dev": chosen["dev"],
             "test": None if splits.test is None else measure_scores(trained, splits.test),
         }
-        card.write_model(part / "model", trained, record)
+        write_model(part / "model", trained, record)
         if folder.is_dir():
-            folder.rmdir()  # it is empty, as `_finished` has seen
+            folder.rmdir()  # `_finished` has checked that it is empty
         (part / "model").rename(folder)
 
 
-def _run(
+def _run_epochs(
     model: Any, recipe: Recipe, splits: Splits, part: Path, journal: Journal, device: str, *, progress: bool
 ) -> None:
-    """All epochs that are left."""
+    """Run the epochs that are not in the journal yet."""
     from datasets import Dataset
-    from transformers import PrinterCallback, ProgressCallback
-
-    from pairlens.adjusted.scores import measure_scores
-    from pairlens.adjusted.trainer import Bookkeeper, ProgressBar, SimilarityLoss, Trainer, checkpoint
 
     records = list(journal.records())
     if len(records) >= recipe.epochs:
@@ -193,7 +191,7 @@ def _run(
     done = [checkpoint(part, record) for record in records]
     for path in part.glob("checkpoint-*"):
         if path not in done:
-            shutil.rmtree(path)  # cut off while it was written
+            shutil.rmtree(path)  # the process was killed while it wrote this checkpoint
     if done and not done[-1].is_dir():
         raise InputError(f"{done[-1]}, from which the training would go on, is gone. Begin anew with restart.")
     train, dev = splits.train, splits.dev
@@ -216,8 +214,7 @@ def _run(
 
 
 def _arguments(model: Any, recipe: Recipe, pairs: int, part: Path, device: str) -> Any:
-    from sentence_transformers import SentenceTransformerTrainingArguments
-
+    """Return the recipe as arguments of sentence-transformers' trainer."""
     steps = recipe.epochs * math.ceil(pairs / recipe.batch_size)
     prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
     arguments = SentenceTransformerTrainingArguments(
@@ -241,23 +238,21 @@ def _arguments(model: Any, recipe: Recipe, pairs: int, part: Path, device: str) 
         disable_tqdm=True,
         report_to="none",
     )
-    _ = arguments.device  # found out now, so that what follows stays
-    arguments._n_gpu = min(arguments.n_gpu, 1)  # one training is one device's: several would take larger batches
+    _ = arguments.device  # computes the number of GPUs, which is then changed
+    arguments._n_gpu = min(arguments.n_gpu, 1)  # on several GPUs the trainer would use larger batches
     return arguments
 
 
 def _part(folder: Path) -> Path:
-    """Where a training is while it is under way."""
+    """Return the folder of checkpoints of a training that is not finished."""
     return folder.with_name(f"{folder.name}.part")
 
 
 def _finished(folder: Path, asked: dict[str, Any]) -> bool:
-    """Whether the folder holds the very model that was asked for; raises if it holds anything else."""
-    from pairlens.adjusted import card
-
+    """Return whether the folder holds exactly the model that is asked for; raise if it holds anything else."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False
-    before = card.read_record(folder)
+    before = read_record(folder)
     if before is None:
         raise InputError(f"{folder} exists, and is no model that pairlens has trained. Give another place, or move it.")
     changed = differences(before["settings"], asked)
@@ -269,24 +264,22 @@ def _finished(folder: Path, asked: dict[str, Any]) -> bool:
 
 
 def _check_device(device: str | None) -> str:
-    """The device to train on."""
-    import torch
-
-    found = [name for name in DEVICES if name == "cpu" or getattr(torch, name).is_available()]
+    """Return the device to train on; None is the fastest one available."""
+    available = [name for name in DEVICES if name == "cpu" or getattr(torch, name).is_available()]
     if device is None:
-        return found[-1]
-    if choose("device", device, DEVICES) not in found:
-        raise InputError(f"device {device!r} cannot be used on this machine, which has {', '.join(found)}.")
+        return available[-1]
+    if choose("device", device, DEVICES) not in available:
+        raise InputError(f"device {device!r} cannot be used on this machine, which has {', '.join(available)}.")
     return device
 
 
 def _device_name(device: str) -> str:
-    import torch
-
+    """Return the name of the GPU, or of the device."""
     return torch.cuda.get_device_name() if device == "cuda" else device
 
 
 def _require_trainer() -> None:
+    """Raise unless the packages of the extra `train` are installed."""
     for package in ("datasets", "accelerate"):
         if find_spec(package) is None:
             raise MissingExtra(package, "train")
