@@ -7,7 +7,7 @@ from hypothesis import settings
 from jaxtyping import install_import_hook
 
 # beartype executes the annotations of these files, so it is installed before pairlens is imported. Files that take a
-# user's input are left out (lens, functional, attribution.options and stream, text.units, quadrature.rules, the methods'
+# user's input are left out (lens, functional, attribution.options and stream, text.units, quadrature.rules, methods'
 # options, model.loading, cli, web): wrong input must raise their own errors, not a type checker's.
 CHECKED = (
     "attribution.contrast",
