@@ -27,7 +27,7 @@ from sentence_transformers import util
 from pairlens import Lens
 from pairlens.corpus import Index
 from pairlens.corpus.ingest import Run
-from pairlens.corpus.inputs import Input
+from pairlens.io.tables import InputTable
 from pairlens.corpus.layout import Layout
 from pairlens.corpus.pairs import Pairs, explain_pairs
 from pairlens.text import sentences
@@ -54,7 +54,7 @@ def measure_building(lens: Lens, abstracts: Abstracts, folder: Path, options: Fi
     folder.mkdir(parents=True, exist_ok=True)
     data = folder / "abstracts.jsonl"
     data.write_text("".join(json.dumps(abstract) + "\n" for abstract in abstracts), encoding="utf-8")
-    table = Input(str(data))
+    table = InputTable(str(data))
     path = folder / "index"
     new = not (path / "texts.lance").is_dir()
     index = Index.create(path, lens, **options) if new else Index.open(path, lens)
@@ -208,7 +208,7 @@ def measure_pairs(index: Index, abstracts: Abstracts, folder: Path, count: int) 
         drawn = np.random.default_rng(0).integers(0, len(names), (count, 2))
         writer.writerows([names[i], names[j]] for i, j in drawn)
     clock = Clock()
-    outcome = explain_pairs(index, Pairs.of(Input(str(path))), folder / "pairs", restart=True)
+    outcome = explain_pairs(index, Pairs.of(InputTable(str(path))), folder / "pairs", restart=True)
     took = clock.per(outcome.explained)
     size = sum(part.stat().st_size for part in (folder / "pairs").glob("*.parquet")) / outcome.explained
     return {"pairs": outcome.explained, **took, "bytes_a_pair": size}

@@ -12,8 +12,8 @@ import numpy as np
 import zoo
 from pairlens.corpus import Index
 from pairlens.corpus import ingest as building
-from pairlens.corpus.inputs import Input
 from pairlens.corpus.layout import Layout
+from pairlens.io.tables import InputTable
 
 WORDS = [word for word in " ".join(zoo.CORPUS).split() if word.isascii()]
 
@@ -49,7 +49,7 @@ def write_jsonl(path: Path, count: int = 60, *, bad: bool = True, seed: int = 0)
 
 def build(path: Path, data: Path, lens: Any = None, *, cluster: Any = None, chunk: int = 8, **options: Any) -> Any:
     """Index a file as `pairlens index` does: make the index or open it, and go on."""
-    table = Input(str(data))
+    table = InputTable(str(data))
     layout = Layout.of(table, None, "id" if "id" in table.columns else None, None)
     made = (path / "texts.lance").is_dir()
     index = Index.open(path, lens) if made else Index.create(path, lens, metadata=layout.metadata, **options)

@@ -17,8 +17,7 @@ import pytest
 import zoo
 from commands import ENVIRONMENT, command
 from pairlens.cli import batch
-from pairlens.errors import InputError, NotConverged
-from pairlens.io.journal import Journal
+from pairlens.errors import NotConverged
 
 
 @pytest.fixture
@@ -123,12 +122,6 @@ def test_a_foreign_part_file_is_left_alone(invoke, table, tmp_path):
         assert done.exit_code == 2
         assert "not written by pairlens" in done.stderr
         assert (tmp_path / "out.csv.part").read_text() == content
-
-
-def test_two_runs_do_not_share_a_journal(tmp_path):
-    pytest.importorskip("fcntl")
-    with Journal(tmp_path / "x.part", {}), pytest.raises(InputError, match="another run"):
-        Journal(tmp_path / "x.part", {})
 
 
 def test_bad_options_reject_no_rows(invoke, table, tmp_path):

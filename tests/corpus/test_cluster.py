@@ -20,7 +20,6 @@ from pairlens import Lens
 from pairlens.corpus import Index
 from pairlens.corpus import ingest as building
 from pairlens.corpus.cluster import Cluster, Model, _Fault, _Worker
-from pairlens.corpus.inputs import Input
 from pairlens.errors import InputError, ModelError, StoreError
 
 ROWS, CHUNK = 96, 4

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import random
-import resource
 import subprocess
 import sys
 import time
@@ -19,13 +18,12 @@ from pairlens import Lens
 from pairlens.corpus import Index
 from pairlens.corpus import ingest as building
 from pairlens.corpus.ingest import Run
-from pairlens.corpus.inputs import Input
 from pairlens.corpus.layout import Layout
 from pairlens.corpus.parts import Parts
 from pairlens.corpus.records import make_schema
 from pairlens.corpus.store import Store
-from pairlens.errors import InputError, StoreError
-from pairlens.io.journal import Journal
+from pairlens.errors import InputError
+from pairlens.io.tables import InputTable
 
 COMMITTED = 16  # rows: several commits in a small file
 
@@ -119,7 +117,7 @@ def test_update_replaces_and_leaves_the_rest_alone(lens, tmp_path):
     index, *_ = corpora.build(tmp_path / "index", path, lens)
     records[3]["text"] = "Changed."
     path.write_text("\n".join(map(json.dumps, records)))
-    table = Input(str(path))
+    table = InputTable(str(path))
     layout = Layout.of(table, None, "id", None)
     refused = Run(index, table, layout)()
     assert (refused.rejected, refused.there) == (1, 19)
@@ -142,7 +140,7 @@ def test_restart_reads_everything_again_and_doubles_nothing(lens, tmp_path):
 
 def test_progress_counts_every_row_once(lens, tmp_path):
     data = corpora.write_jsonl(tmp_path / "data.jsonl", 25)
-    table = Input(str(data))
+    table = InputTable(str(data))
     layout = Layout.of(table, None, "id", None)
     index = Index.create(tmp_path / "index", lens, metadata=layout.metadata, method="output")
     seen: list[int] = []
@@ -249,7 +247,7 @@ def test_a_part_that_was_cut_off_is_not_there(tmp_path, monkeypatch):
 
     parts = Parts(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr("pairlens.io.documents.os.fsync", ends)
+        patch.setattr("pairlens.io.files.os.fsync", ends)
         with pytest.raises(Crash):
             parts.write(0, make_schema(3, {}, "float16").empty_table(), [], [], 5)
     assert parts.count(0) is None
@@ -264,7 +262,7 @@ def test_a_half_written_index_or_part_is_not_taken_for_a_whole_one(undisturbed, 
     (path / "texts.lance" / "data" / "half.lance").write_bytes(b"half")
     with pytest.raises(InputError, match="there is no index in"):
         Index.open(path, lens)
-    table = Input(str(undisturbed[0]))
+    table = InputTable(str(undisturbed[0]))
     layout = Layout.of(table, None, "id", None)
     run = Run(Index.create(path, lens, metadata=layout.metadata), table, layout, chunk=8)
     (run.folder / "parts").mkdir(parents=True)
@@ -285,26 +283,6 @@ def test_a_full_disk(undisturbed, model, lens, tmp_path):
     assert said.startswith("StoreError: ")
     assert "still there" in said or "nothing that was done is lost" in said
     assert is_same(path, lens, undisturbed)
-
-
-def test_a_journal_on_a_full_disk(tmp_path):
-    path = tmp_path / "journal.jsonl"
-    with Journal(path, {"source": "x"}) as journal:
-        journal.append([{"block": 1}])
-    size, limits = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 5, limits[1]))
-        with (
-            pytest.raises(StoreError, match=r"journal.jsonl cannot be written: .*nothing that was done is lost"),
-            Journal(path, {"source": "x"}) as journal,
-        ):
-            journal.append([{"block": 2}])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    with Journal(path, {"source": "x"}) as journal:
-        assert journal.keep(1, 2**63) == 1
-        assert list(journal.records()) == [{"block": 1}]
-    assert path.stat().st_size == size
 
 
 MEMORY = """

@@ -1,161 +1,138 @@
-"""The one loader of pairs: headers, columns, scores, hub datasets, and what it says about files it cannot read."""
+"""Tables: rows of every format, folders of files, hub datasets, fingerprints."""
 
 from __future__ import annotations
 
+import csv
 import json
-from importlib import import_module
-from pathlib import Path
+import os
+import subprocess
+import sys
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from pairlens.errors import InputError
-from pairlens.io.tables import Source
+from pairlens.io.tables import InputTable
+
+RECORDS: list[dict[str, Any]] = [
+    {"id": "a", "text": "One text, with a comma.", "year": 1999},
+    {"id": "b", "text": 'Another, "quoted",\nover two lines.', "year": 2004},
+    {"id": "c", "text": "Œuvre 東京 🙂", "year": None},
+]
 
 
-def rows(path: Path, text: str | bytes, columns=None):
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return [(row.number, row.line, row.a, row.b, row.reason) for row in Source(path, columns).rows()]
+def write(folder, suffix: str):
+    path = folder / f"data{suffix}"
+    if suffix == ".parquet":
+        parquet.write_table(pa.Table.from_pylist(RECORDS), path)
+    elif suffix == ".jsonl":
+        path.write_text(
+            "\n".join(json.dumps(r) for r in RECORDS[:2]) + "\n\n" + json.dumps(RECORDS[2]), encoding="utf-8"
+        )
+    else:
+        with path.open("w", encoding="utf-8-sig", newline="") as file:
+            writer = csv.DictWriter(file, list(RECORDS[0]), delimiter="\t" if suffix == ".tsv" else ",")
+            writer.writeheader()
+            writer.writerows(r if suffix == ".csv" else {**r, "text": r["text"].replace("\n", " ")} for r in RECORDS)
+    return path
 
 
-def test_csv_with_a_known_header(tmp_path):
-    text = '\ufeffid,Sentence2,sentence1\r\n1,"x, ""y""\nz",w\r\n\r\n2,v\r\n3,,u\r\n'
-    assert rows(tmp_path / "p.csv", text) == [
-        (1, 2, "w", 'x, "y"\nz', ""),
-        (2, 5, "", "v", "text a is missing"),
-        (3, 6, "u", "", "text b is empty"),
-    ]
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_rows_have_the_cells_and_lines_of_the_file(suffix, tmp_path):
+    table = InputTable(str(write(tmp_path, suffix)))
+    rows = list(table.rows())
+    expected = [{k: str(v or "") for k, v in r.items()} for r in RECORDS] if suffix == ".csv" else RECORDS
+    assert [(row.row, row.values, row.reason) for row in rows] == [(i, r, "") for i, r in enumerate(expected, 1)]
+    assert [row.line for row in rows] == {".csv": [2, 3, 5], ".jsonl": [1, 2, 4], ".parquet": [1, 2, 3]}[suffix]
+    assert table.count() == 3
 
 
-def test_csv_without_a_header(tmp_path):
-    assert rows(tmp_path / "p.csv", "x,y\nz,w,v\n") == [(1, 1, "x", "y", ""), (2, 2, "z", "w", "")]
-    assert not Source(tmp_path / "p.csv").header()
+def test_columns_have_types_where_the_file_says_so(tmp_path):
+    typed = {"id": "text", "text": "text", "year": "int"}
+    assert InputTable(str(write(tmp_path, ".csv"))).columns == dict.fromkeys(typed, "text")
+    assert InputTable(str(write(tmp_path, ".jsonl"))).columns == typed
+    assert InputTable(str(write(tmp_path, ".parquet"))).columns == typed
 
 
-def test_tsv_has_no_quotes(tmp_path):
-    assert rows(tmp_path / "p.tsv", 'a\tb\n"x\ty"\n') == [(1, 2, '"x', 'y"', "")]
+def test_a_folder_is_read_in_the_order_of_its_names(tmp_path):
+    for name, rows in (("b.parquet", RECORDS[2:]), ("a.parquet", RECORDS[:2])):
+        parquet.write_table(pa.Table.from_pylist(rows), tmp_path / name)
+    (tmp_path / "README.md").write_text("not a table")
+    assert [(row.values["id"], row.row) for row in InputTable(str(tmp_path)).rows()] == [("a", 1), ("b", 2), ("c", 3)]
+    assert InputTable(str(tmp_path)).count() == 3
 
 
-def test_named_columns(tmp_path):
-    assert rows(tmp_path / "p.csv", "left,right\nx,y\n", ("right", "left")) == [(1, 2, "y", "x", "")]
-    with pytest.raises(InputError, match="Did you mean 'left'"):
-        rows(tmp_path / "p.csv", "left,right\nx,y\n", ("lefd", "right"))
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_rows_start_behind_any_row(suffix, tmp_path):
+    table = InputTable(str(write(tmp_path, suffix)))
+    whole = list(table.rows())
+    for start in range(4):
+        assert list(table.rows(start)) == whole[start:]
 
 
-def test_jsonl(tmp_path):
-    lines = ['{"query": "x", "document": "y"}', "", '["z", "w"]', '{"query": 3, "document": null}', "{oops", "7"]
-    text = "\n".join([*lines, '{"query": "\\ud800", "document": "y"}\n'])
-    found = rows(tmp_path / "p.jsonl", text)
-    assert [row[:4] for row in found[:2]] == [(1, 1, "x", "y"), (2, 3, "z", "w")]
-    reasons = [row[4] for row in found[2:]]
-    for reason, expected in zip(
-        reasons, ["a is not a text but int", "not JSON", "not a pair", "half of a"], strict=True
-    ):
-        assert expected in reason
-    assert "text b is missing" in reasons[0]
-    with pytest.raises(InputError, match="--column-a"):
-        rows(tmp_path / "p.jsonl", '{"left": "x", "right": "y"}\n')
-
-
-def test_parquet(tmp_path):
-    pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    parquet.write_table(pa.table({"id": [1, 2], "left": ["x", None], "right": ["y", "z"]}), tmp_path / "p.parquet")
-    found = [(row.a, row.b, row.reason) for row in Source(tmp_path / "p.parquet").rows()]
-    assert found == [("x", "y", ""), ("", "z", "text a is missing")]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("p.csv", b"x\ny\n", "comma"),
-        ("p.csv", b"a,b\n\xff,y\n", "UTF-8"),
-        ("p.csv", b"", "no pairs"),
-        ("p.csv", b"a,b\n", "no pairs"),
-        ("p.parquet", b"PAR1", "Parquet"),
-        ("p.xlsx", b"", "Valid: .csv"),
-    ],
-)
-def test_tables_that_cannot_be_read(invoke, loaded, name, content, message, tmp_path):
-    (tmp_path / name).write_bytes(content)
-    done = invoke("batch", tmp_path / name, "-o", tmp_path / "out.csv")
-    assert done.exit_code == 2
-    assert message in done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == [name]
-    assert not loaded
-
-
-# Scores and hub datasets.
-
-
-def read(path: Path, content: str | None = None, **options):
-    if content is not None:
-        path.write_text(content, encoding="utf-8")
-    return [(row.a, row.b, row.score, row.reason) for row in Source(path, **options).rows()]
-
-
-def test_scores_are_the_third_column_of_a_table_without_a_header(tmp_path):
-    found = read(tmp_path / "p.csv", "A cat.,A dog.,2.5\nx,y,\nv,w,high\n")
-    assert found == [("A cat.", "A dog.", 2.5, ""), ("x", "y", None, ""), ("v", "w", None, "")]
-
-
-def test_two_columns_have_no_scores(tmp_path):
-    assert read(tmp_path / "p.tsv", "x\ty\n") == [("x", "y", None, "")]
-
-
-@pytest.mark.parametrize("name", ["score", "label", "similarity_score", "Judgment"])
-def test_scores_are_found_by_name(tmp_path, name):
-    assert read(tmp_path / "p.csv", f"id,sentence1,sentence2,{name}\n7,x,y,0.5\n") == [("x", "y", 0.5, "")]
-
-
-def test_a_score_that_was_asked_for_must_be_a_number(tmp_path):
-    found = read(tmp_path / "p.csv", "a,b,gold\nx,y,3\nv,w,much\np,q,nan\n", score="gold")
-    assert [row[2] for row in found] == [3.0, None, None]
-    assert [row[3] for row in found] == [
-        "",
-        "the score is 'much', and not a number",
-        "the score is 'nan', and not a number",
-    ]
-    with pytest.raises(InputError, match=r"unknown column 'golf'\. Did you mean 'gold'"):
-        read(tmp_path / "p.csv", score="golf")
-    with pytest.raises(InputError, match="no header"):
-        read(tmp_path / "q.csv", "x,y,3\n", score="gold")
-
-
-def test_scores_in_json_lines_and_parquet(tmp_path):
-    lines = [{"a": "x", "b": "y", "score": 1}, {"a": "v", "b": "w"}]
-    assert read(tmp_path / "p.jsonl", "\n".join(map(json.dumps, lines))) == [("x", "y", 1.0, ""), ("v", "w", None, "")]
-    assert read(tmp_path / "q.jsonl", '["x", "y", 0.25]\n') == [("x", "y", 0.25, "")]
-    pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    parquet.write_table(pa.table({"label": [0.5], "text1": ["x"], "text2": ["y"]}), tmp_path / "p.parquet")
-    assert read(tmp_path / "p.parquet") == [("x", "y", 0.5, "")]
-
-
-def test_hub_datasets(tmp_path, monkeypatch):
-    # A dataset of the user's own folder goes the same way as one of the hub, without a network.
-    datasets = pytest.importorskip("datasets")
-    folder = tmp_path / "owner" / "name"
-    folder.mkdir(parents=True)
-    (folder / "test.csv").write_text("sentence1,sentence2,score\nx,y,0.5\nv,w,1.0\n")
-    (folder / "train.csv").write_text("sentence1,sentence2,score\np,q,0.0\n")
-    load = datasets.load_dataset
-    monkeypatch.setattr(datasets, "load_dataset", lambda name, *rest, **more: load(str(tmp_path / name), *rest, **more))
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
-    source = Source(Path("owner/name"))
-    assert source.dataset
-    assert read(Path("owner/name")) == [("x", "y", 0.5, ""), ("v", "w", 1.0, "")]
-    assert read(Path("owner/name"), split="train") == [("p", "q", 0.0, "")]
-    assert source.fingerprint() != Source(Path("owner/name"), split="train").fingerprint()
-    with pytest.raises(InputError, match="as a hub dataset it cannot be loaded"):
-        read(Path("owner/name"), split="nonsense")
-
-
-def test_a_hub_dataset_that_is_not_there():
-    pytest.importorskip("datasets")
-    with pytest.raises(InputError, match="as a hub dataset it cannot be loaded"):
-        read(Path("nobody/nothing-of-the-kind"))
-
-
-def test_names_that_are_neither_a_file_nor_a_dataset(tmp_path):
+def test_paths_that_are_not_tables_raise(tmp_path):
     with pytest.raises(InputError, match="there is no file"):
-        Source(tmp_path / "missing.csv")
-    with pytest.raises(InputError, match=r"Valid: \.csv"):
-        Source(tmp_path / "table.xlsx")
+        InputTable(str(tmp_path / "nowhere.csv"))
+    with pytest.raises(InputError, match=r"unknown suffix of a table '\.txt'"):
+        InputTable(str(tmp_path / "a.txt"))
+    with pytest.raises(InputError, match="holds no table"):
+        InputTable(str(tmp_path))
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 not really")
+    with pytest.raises(InputError, match="cannot be read as Parquet"):
+        list(InputTable(str(tmp_path / "a.parquet")).rows())
+
+
+HUB = """
+import shutil, sys
+from pathlib import Path
+from datasets import load_dataset
+cache, data = map(Path, sys.argv[1:])
+load_dataset("parquet", data_files={"train": str(data)})
+made = next((cache / "parquet").glob("*/*/*/dataset_info.json")).parent
+kept = cache / "nobody___tiny" / "default" / "0.0.0" / "abc"
+shutil.copytree(made, kept)
+for file in kept.glob("*.arrow"):
+    file.rename(kept / file.name.replace("parquet-", "tiny-"))
+from pairlens.io.tables import InputTable
+table = InputTable("nobody/tiny")
+print(table.name, table.count(), table.columns, [(row.row, row.values["text"]) for row in table.rows(1)])
+"""
+
+
+def test_a_cached_hub_dataset_is_read_offline(tmp_path):
+    """The dataset was fetched before, into a cache of its own."""
+    data, cache = write(tmp_path, ".parquet"), tmp_path / "cache"
+    environment = {**os.environ, "HF_DATASETS_CACHE": str(cache), "HF_HUB_OFFLINE": "1"}
+    line = [sys.executable, "-c", HUB, str(cache), str(data)]
+    done = subprocess.run(line, capture_output=True, text=True, check=True, env=environment, timeout=120)
+    columns = {"id": "text", "text": "text", "year": "int"}
+    rows = [(2, RECORDS[1]["text"]), (3, RECORDS[2]["text"])]
+    assert done.stdout.splitlines()[-1] == f"nobody/tiny:train 3 {columns} {rows}"
+
+
+def test_a_missing_hub_dataset_raises():
+    with pytest.raises(InputError, match="nobody/nothing is no file, and as a hub dataset it cannot be loaded"):
+        _ = InputTable("nobody/nothing").columns
+
+
+def test_fingerprint_follows_the_content(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("text\nOne.\n")
+    before = InputTable(str(path)).fingerprint()
+    assert InputTable(str(path)).fingerprint() == before
+    path.write_text("text\nTwo.\n")
+    assert InputTable(str(path)).fingerprint() != before
+
+
+def test_fingerprint_of_a_large_file_follows_changes_between_the_samples(tmp_path):
+    path = tmp_path / "data.csv"
+    with path.open("wb") as file:
+        file.truncate(2**27)  # sparse: takes no disk space
+    before = InputTable(str(path)).fingerprint()
+    assert InputTable(str(path)).fingerprint() == before
+    with path.open("r+b") as file:
+        file.seek(2**20 + 2**19)
+        file.write(b"changed")
+    assert InputTable(str(path)).fingerprint() != before

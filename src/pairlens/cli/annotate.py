@@ -24,8 +24,8 @@ def annotate(
 
     Each distinct text becomes a document of the CoNLL-U file, with the characters of every word.
     """
-    from pairlens.io.documents import check_folder
-    from pairlens.io.tables import Source
+    from pairlens.io.files import check_folder
+    from pairlens.io.pairs import PairTable
     from pairlens.study.language import parsing
 
     if (column_a is None) != (column_b is None):
@@ -33,7 +33,7 @@ def annotate(
     check_folder(output)
     if output.resolve() == data.resolve():
         raise InputError(f"{output} is the table itself. Give another --output.")
-    source = Source(data, None if column_a is None or column_b is None else (column_a, column_b), split=split)
+    source = PairTable(data, None if column_a is None or column_b is None else (column_a, column_b), split=split)
     texts = list(dict.fromkeys(text for row in source.rows() if not row.reason for text in (row.a, row.b)))
     if not texts:
         raise InputError(f"{data} holds no pairs that can be used.")

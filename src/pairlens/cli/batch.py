@@ -22,7 +22,7 @@ from pairlens.model.bundled import DEFAULT_MODEL
 if TYPE_CHECKING:
     from pairlens.cli.results import Record
     from pairlens.io.journal import Journal
-    from pairlens.io.tables import Row, Source
+    from pairlens.io.pairs import PairRow, PairTable
     from pairlens.lens import Lens
 
 WINDOW = 64  # pairs between two steps of the progress bar
@@ -70,11 +70,11 @@ def batch(
     """
     from pairlens.cli.results import check_output
     from pairlens.io.journal import Journal
-    from pairlens.io.tables import Source
+    from pairlens.io.pairs import PairTable
 
     if (column_a is None) != (column_b is None):
         raise InputError("--column-a and --column-b go together: give both or none.")
-    source = Source(pairs, None if column_a is None or column_b is None else (column_a, column_b))
+    source = PairTable(pairs, None if column_a is None or column_b is None else (column_a, column_b))
     check_output(output, overwrite)
     if output.resolve() == pairs.resolve():
         raise InputError(f"{output} is the table of pairs itself. Give another --output.")
@@ -104,7 +104,7 @@ def batch(
     part.unlink(missing_ok=True)
 
 
-def _asked(request: options.Request, source: Source, **more: Any) -> dict[str, Any]:
+def _asked(request: options.Request, source: PairTable, **more: Any) -> dict[str, Any]:
     """Everything that the result depends on, by the names of the options."""
     settings = asdict(request)
     settings.pop("device")  # a run may go on elsewhere
@@ -119,7 +119,7 @@ def _asked(request: options.Request, source: Source, **more: Any) -> dict[str, A
 
 
 def _work(
-    journal: Journal, source: Source, request: options.Request, asked: dict[str, Any], done: int, total: int
+    journal: Journal, source: PairTable, request: options.Request, asked: dict[str, Any], done: int, total: int
 ) -> None:
     """Explain the rows that are left, chunk by chunk."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -141,7 +141,7 @@ def _work(
 
 
 def _explain(
-    lens: Lens, rows: list[Row], chosen: dict[str, Any], asked: dict[str, Any], advance: Callable[[], None]
+    lens: Lens, rows: list[PairRow], chosen: dict[str, Any], asked: dict[str, Any], advance: Callable[[], None]
 ) -> list[Record]:
     """A record for every row of a chunk. If one fails, those after it are explained one by one."""
     from pairlens.cli.results import explained, rejected
@@ -173,7 +173,7 @@ def _explain(
 _OF_A_ROW = (InputError, NotConverged, NumericalError)
 
 
-def _of_line(row: Row, reason: str) -> InputError:
+def _of_line(row: PairRow, reason: str) -> InputError:
     return InputError(f"line {row.line}: {reason.rstrip('.')}. Leave out --strict to go on without such rows.")
 
 

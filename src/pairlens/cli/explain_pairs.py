@@ -48,12 +48,12 @@ def explain_pairs(
     """
     from pairlens.cli.counting import counting
     from pairlens.corpus import pairs as many
-    from pairlens.corpus.inputs import Input
+    from pairlens.io.tables import InputTable
 
     if (column_a is None) != (column_b is None):
         raise InputError("--column-a and --column-b go together: give both or none.")
     columns = None if column_a is None or column_b is None else (column_a, column_b)
-    table = many.Pairs.of(Input(pairs, split), columns, queries=queries)
+    table = many.Pairs.of(InputTable(pairs, split), columns, queries=queries)
     found = open_index(index, model, device)
     with counting("explaining", table.data.count()) as advance:
         outcome = many.explain_pairs(

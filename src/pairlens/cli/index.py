@@ -176,10 +176,10 @@ class _Table:
     def __init__(
         self, data: str, split: str, text: str | None, name: str | None, metadata: dict[str, str | None] | None
     ) -> None:
-        from pairlens.corpus.inputs import Input
         from pairlens.corpus.layout import Layout
+        from pairlens.io.tables import InputTable
 
-        self.data = Input(data, split)
+        self.data = InputTable(data, split)
         self._text, self._id, self._metadata = text, name, metadata
         self.layout = Layout.of(self.data, text, name, metadata)
 

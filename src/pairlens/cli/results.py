@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pairlens.errors import InputError, choose
-from pairlens.io.documents import check_folder, require_pyarrow, whole_file
+from pairlens.io.files import check_folder, require_pyarrow, whole_file
 
 if TYPE_CHECKING:
     from pairlens.attribution.explanation import Explanation
-    from pairlens.io.tables import Row
+    from pairlens.io.pairs import PairRow
 
 Record = dict[str, Any]
 NUMBERS = ("score", "base", "effects_a", "effects_b", "pairs", "gap", "gap_a", "gap_b")
@@ -23,7 +23,7 @@ COLUMNS = ("row", "a", "b", *NUMBERS, "truncated", "top")
 REJECTED = ("line", "reason", "a", "b")
 
 
-def explained(row: Row, e: Explanation, top: int, special: bool) -> Record:
+def explained(row: PairRow, e: Explanation, top: int, special: bool) -> Record:
     """The record of a row: score = base + effects_a + effects_b + pairs + gap, and the strongest pairs."""
     numbers = {
         **{name: float(getattr(e, name)) for name in ("score", "base", "gap", "gap_a", "gap_b")},
@@ -36,7 +36,7 @@ def explained(row: Row, e: Explanation, top: int, special: bool) -> Record:
     return {name: record[name] for name in COLUMNS}
 
 
-def rejected(row: Row, reason: str) -> Record:
+def rejected(row: PairRow, reason: str) -> Record:
     """The record of a row that cannot be used."""
     return {"line": row.line, "reason": reason, "a": row.a, "b": row.b}
 

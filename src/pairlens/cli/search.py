@@ -58,10 +58,11 @@ def search(
     text = read_text(query)
     from pairlens.errors import choose
     from pairlens.io import documents
+    from pairlens.io.files import check_folder
 
     if save is not None:
         choose("file suffix", save.suffix.lower(), (documents.PICTURE,))
-        documents.check_folder(save)
+        check_folder(save)
     found = open_index(index, model, device)
     how: dict[str, Any] = {"where": where, "approximate": approximate, "level": level}
     if why_not is not None:

@@ -134,7 +134,7 @@ def _source(items: Callable[[], Iterable[Any]]) -> Any:
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
 
-    from pairlens.io.documents import require_pyarrow
+    from pairlens.io.files import require_pyarrow
 
     pa, _ = require_pyarrow()
 

@@ -13,7 +13,7 @@ import numpy as np
 from pairlens.corpus.records import Reject
 from pairlens.corpus.sides import NUMBERS, Strongest
 from pairlens.errors import InputError, StoreError
-from pairlens.io.documents import require_pyarrow, whole_file
+from pairlens.io.files import require_pyarrow, whole_file
 
 
 @dataclass(frozen=True)

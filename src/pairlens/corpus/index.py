@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pairlens
-from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.contrast import Contrast
+from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.explanation import Explanation
 from pairlens.corpus.decomposer import Decomposer
-from pairlens.corpus.inputs import blocks
 from pairlens.corpus.layout import Layout
 from pairlens.corpus.records import TYPES, from_table, make_schema
 from pairlens.corpus.search import Hit, Queries, Query, explain, find
@@ -21,6 +20,7 @@ from pairlens.corpus.store import Store
 from pairlens.corpus.verification import Verification, verify
 from pairlens.corpus.writer import Report, Writer
 from pairlens.errors import InputError, choose, whole
+from pairlens.io.tables import in_blocks
 from pairlens.lens import Lens
 from pairlens.model.loaded import PROBE
 from pairlens.model.tokenize import check_text
@@ -299,7 +299,7 @@ class Index:
         layout = Layout("text", "id", self.metadata)
         decompose, writer = self._decomposer(truncate=truncate), Writer(self._store, "", update=update)
         report = Report()
-        for block in blocks(enumerate(records, 1), CHUNK):
+        for block in in_blocks(enumerate(records, 1), CHUNK):
             read = [layout.read_record(number, record) for number, record in block]
             report += writer.write(*writer.prepare(read, decompose))
         return report

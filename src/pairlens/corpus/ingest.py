@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairlens.corpus.index import CHUNK, Index
-from pairlens.corpus.inputs import Input
 from pairlens.corpus.layout import Layout
 from pairlens.corpus.parts import Done, Parts, Stage, read_blocks
 from pairlens.corpus.writer import COUNTS, Report, Writer
 from pairlens.errors import StoreError, whole
-from pairlens.io.documents import require_pyarrow
+from pairlens.io.files import require_pyarrow
 from pairlens.io.journal import Journal
+from pairlens.io.tables import InputTable
 
 if TYPE_CHECKING:
     from pairlens.corpus.cluster import Cluster
@@ -52,7 +52,7 @@ class Run:
     """
 
     index: Index
-    data: Input
+    data: InputTable
     layout: Layout
     truncate: bool = False
     update: bool = False

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pairlens.corpus.inputs import Input, Raw
 from pairlens.corpus.records import TYPES, Reject, Text
 from pairlens.errors import InputError, choose
+from pairlens.io.tables import InputRow, InputTable
 
 KNOWN = ("text", "abstract", "passage", "document", "content", "contents", "body", "sentence")
 """Names of the column of texts, taken in this order where it is not named."""
@@ -36,7 +36,7 @@ class Layout:
 
     @classmethod
     def of(
-        cls, table: Input, text: str | None, id_column: str | None, metadata: Mapping[str, str | None] | None
+        cls, table: InputTable, text: str | None, id_column: str | None, metadata: Mapping[str, str | None] | None
     ) -> Layout:
         """The layout of an input from what a user named; by default all other columns are metadata.
 
@@ -68,7 +68,7 @@ class Layout:
             choose("type of metadata", kind, TYPES)
         return cls(text, id_column, kept)
 
-    def read(self, raw: Raw) -> Text | Reject:
+    def read(self, raw: InputRow) -> Text | Reject:
         """A text to be indexed, or why it cannot be."""
         given = raw.values.get(self.text)
         name = str(raw.row) if self.id is None else raw.values.get(self.id)
@@ -92,7 +92,7 @@ class Layout:
         layout = replace(self, id=None) if self.id is None or record.get(self.id) is None else self
         unknown = [name for name in record if name not in (self.text, self.id, *self.metadata)]
         reason = f"the index has no metadata {', '.join(map(repr, unknown))}" if unknown else ""
-        return layout.read(Raw(number, 0, record, reason))
+        return layout.read(InputRow(number, 0, record, reason))
 
 
 def _faults_of_text(text: Any) -> list[str]:

@@ -16,13 +16,13 @@ from pairlens.attribution.contributions import Contributions
 from pairlens.corpus import explained
 from pairlens.corpus.explained import Ask, look_into, part_path, write_part
 from pairlens.corpus.index import Index
-from pairlens.corpus.inputs import Input, Raw, blocks
 from pairlens.corpus.parts import Done
 from pairlens.corpus.records import Reject, Text, make_schema, to_table
 from pairlens.corpus.sides import Sides, compare
 from pairlens.errors import InputError, NotConverged, NumericalError, choose
-from pairlens.io.documents import whole_file
+from pairlens.io.files import whole_file
 from pairlens.io.journal import Journal
+from pairlens.io.tables import InputRow, InputTable, in_blocks
 from pairlens.lens import Lens
 
 if TYPE_CHECKING:
@@ -48,12 +48,12 @@ class Pairs:
         queries: whether the first side is a text to be taken apart, and not a name in the index.
     """
 
-    data: Input
+    data: InputTable
     columns: tuple[str, str]
     queries: bool
 
     @classmethod
-    def of(cls, data: Input, columns: tuple[str, str] | None = None, *, queries: bool | None = None) -> Pairs:
+    def of(cls, data: InputTable, columns: tuple[str, str] | None = None, *, queries: bool | None = None) -> Pairs:
         """Pairs from what a user named; columns called query and id, or id_a and id_b, are found."""
         names = data.columns
         if columns is None:
@@ -66,7 +66,7 @@ class Pairs:
         one, other = (choose("column", name, names) for name in columns)
         return cls(data, (one, other), one == QUERIES if queries is None else queries)
 
-    def read(self, raw: Raw) -> Ask | Reject:
+    def read(self, raw: InputRow) -> Ask | Reject:
         """A pair, or why it is none."""
         reasons, cells = [raw.reason] if raw.reason else [], []
         for column in self.columns:
@@ -82,7 +82,7 @@ class Pairs:
 
     def blocks(self, start: int) -> Iterator[tuple[int, list[Ask | Reject]]]:
         """Rows in the blocks that become files, each with its number."""
-        return enumerate(blocks(map(self.read, self.data.rows(start * PART)), PART), start)
+        return enumerate(in_blocks(map(self.read, self.data.rows(start * PART)), PART), start)
 
 
 class PairStage:
@@ -118,7 +118,7 @@ class PairStage:
             bad = [row for row in rows if isinstance(row, Reject)]
             # Neighbours that share a text share its reading.
             asks.sort(key=lambda ask: (ask.a, ask.b))
-            tables = [self._explain(piece, bad) for piece in blocks(asks, TOGETHER)]
+            tables = [self._explain(piece, bad) for piece in in_blocks(asks, TOGETHER)]
             write_part(path, [table for table in tables if table is not None], bad)
         return Done(number, len(rows))
 

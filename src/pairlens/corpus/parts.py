@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from pairlens.corpus.index import Index
-from pairlens.corpus.inputs import Input, blocks
 from pairlens.corpus.layout import Layout
 from pairlens.corpus.records import Reject, Text
 from pairlens.corpus.writer import Writer
 from pairlens.errors import InputError, StoreError
-from pairlens.io.documents import require_pyarrow, whole_file
+from pairlens.io.files import require_pyarrow, whole_file
+from pairlens.io.tables import InputTable, in_blocks
 from pairlens.lens import Lens
 
 
@@ -108,7 +108,7 @@ class Stage:
         return Done(block.number, len(block.rows))
 
 
-def read_blocks(data: Input, layout: Layout, chunk: int, start: int) -> Iterator[Block]:
+def read_blocks(data: InputTable, layout: Layout, chunk: int, start: int) -> Iterator[Block]:
     """The blocks of an input from a number on.
 
     Args:
@@ -118,4 +118,4 @@ def read_blocks(data: Input, layout: Layout, chunk: int, start: int) -> Iterator
         start: the first number.
     """
     rows = map(layout.read, data.rows(start * chunk))
-    return (Block(number, block) for number, block in enumerate(blocks(rows, chunk), start))
+    return (Block(number, block) for number, block in enumerate(in_blocks(rows, chunk), start))

@@ -16,7 +16,7 @@ import numpy as np
 
 from pairlens.corpus.records import require_lancedb
 from pairlens.errors import InputError, StoreError
-from pairlens.io.documents import require_pyarrow
+from pairlens.io.files import require_pyarrow
 from pairlens.shapes import Array
 
 try:

@@ -1,4 +1,4 @@
-"""What long work has done so far, so that it can be cut off at any moment and go on: a line of JSON for each piece."""
+"""The journal of a long run: one line of JSON per record, so that a run that was cut off at any moment can resume."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pairlens.errors import InputError, StoreError
 
 try:
     import fcntl
-except ImportError:  # Windows: two runs on one file are then the user's to avoid
+except ImportError:  # Windows has no file locks here: the user must not start two runs on one file
     fcntl = None
 
 FORMAT = "pairlens.batch"
@@ -23,16 +23,16 @@ Record = dict[str, Any]
 
 
 class Journal:
-    """A file of records that is only ever appended to, whole chunks at a time.
+    """A file of records that is only appended to, in whole chunks.
 
-    The first line says what was asked for; a run that asks for something else is refused. Records are kept in whole
+    The first line holds the settings of the run; a run with other settings is refused. Records are kept in whole
     chunks, because texts that are explained together may differ in the last digit from texts explained apart: a
-    resumed run then repeats exactly what an uninterrupted one does.
+    resumed run then repeats exactly what an uninterrupted run does.
 
     Args:
         path: the file.
-        asked: everything that the records depend on.
-        restart: begin anew, whatever there is.
+        asked: all settings that the records depend on.
+        restart: discard the records of an earlier run.
     """
 
     def __init__(self, path: Path, asked: Mapping[str, Any], *, restart: bool = False) -> None:
@@ -72,43 +72,51 @@ class Journal:
             self.path.unlink(missing_ok=True)
 
     def keep(self, chunk: int, total: int) -> int:
-        """Cut off what is not whole: lines, then chunks. Returns how many records there are."""
+        """Cut off incomplete lines, then incomplete chunks; returns how many records are left.
+
+        Args:
+            chunk: records of a chunk.
+            total: records of a complete run, whose last chunk may be shorter.
+        """
         ends = [end for end, _ in self._lines()]
         done = len(ends) - 1
-        done = done if done >= total else done - done % chunk
+        if done < total:
+            done -= done % chunk
         self._file.truncate(ends[done])
         return done
 
     def append(self, records: Sequence[Record]) -> None:
-        """Add a chunk of records."""
+        """Append a chunk of records."""
         lines = b"".join(json.dumps(record, allow_nan=False).encode() + b"\n" for record in records)
         try:
             self._file.write(lines)
             self._file.flush()
         except OSError as error:
             with suppress(OSError):
-                self._file.close()  # else what it still holds would be tried again
+                self._file.close()  # closing drops the buffer, which would be written again otherwise
             raise StoreError(
                 f"{self.path} cannot be written: {error.strerror}. When the cause is gone, start again: nothing that "
                 "was done is lost."
             ) from error
 
     def records(self) -> Iterator[Record]:
-        """What was recorded, in order."""
+        """The records, in order."""
         lines = self._lines()
         next(lines)
         yield from (record for _, record in lines)
 
     def _matches(self) -> bool:
-        """Whether there is a journal to go on with; raises if it belongs to something else."""
+        """Whether the file holds a journal of this run; raises if it holds another run's records or another file."""
         beginning = [record for _, record in islice(self._lines(), 2)]
         if not beginning:
             self._file.seek(0)
-            if not _START.startswith(self._file.read(len(_START))):  # else it was cut off within its first line
-                raise InputError(f"{self.path} was not written by pairlens, and would be overwritten. Move it away.")
-            return False
-        if not isinstance(beginning[0], dict) or beginning[0].get("format") != FORMAT:
+            ours = _START.startswith(self._file.read(len(_START)))  # a first line that was cut off
+        else:
+            ours = isinstance(beginning[0], dict) and beginning[0].get("format") == FORMAT
+        if not ours:
             raise InputError(f"{self.path} was not written by pairlens, and would be overwritten. Move it away.")
+        if not beginning:
+            return False
         changed = differences(beginning[0]["asked"], self._asked)
         if changed and len(beginning) > 1:
             raise InputError(
@@ -118,7 +126,7 @@ class Journal:
         return not changed
 
     def _lines(self) -> Iterator[tuple[int, Any]]:
-        """The whole lines, with where each ends."""
+        """The complete lines, each with the offset of its end."""
         self._file.seek(0)
         end = 0
         for line in self._file:
@@ -133,7 +141,7 @@ class Journal:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What of the settings is not as it was, in words; settings as JSON has them."""
+    """The settings that differ, one sentence each; settings are compared as JSON."""
     now = json.loads(json.dumps(now))
     return [
         f"{name} was {before.get(name)!r:.40} and is {now.get(name)!r:.40}"

@@ -1,268 +1,183 @@
-"""The pairs of a table: CSV, TSV, JSON Lines, Parquet or a hub dataset, row by row, with what is wrong with a row."""
+"""Tables as rows of named columns: files, folders of files and hub datasets, in bounded memory."""
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import json
-import math
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pairlens.errors import InputError, MissingExtra, choose
-from pairlens.io.documents import require_pyarrow
+from pairlens.errors import InputError, choose
+from pairlens.io.readers import DELIMITED, SUFFIXES, column_types, load_hub_dataset, open_parquet, read_records
 
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
-KNOWN = (
-    ("a", "b"),
-    ("text_a", "text_b"),
-    ("text1", "text2"),
-    ("sentence_a", "sentence_b"),
-    ("sentence1", "sentence2"),
-    ("query", "document"),
-    ("query", "passage"),
-    ("question", "answer"),
-    ("question1", "question2"),
-    ("anchor", "positive"),
-    ("premise", "hypothesis"),
-    ("source", "target"),
-)
-"""Names of the two columns, taken in this order where a table has several of them."""
-SCORES = ("score", "similarity_score", "similarity", "label", "relatedness_score", "judgment", "gold")
-"""Names of the column of scores, likewise."""
+COUNTED = 2**31
+"""Bytes of text files up to which rows are counted beforehand, for the progress bar."""
+_SAMPLES, _SAMPLE = 64, 2**20
+"""How many samples of a large file its fingerprint hashes, and the bytes of each."""
 _DATASET = re.compile(r"[\w.-]+/[\w.-]+(/[\w.-]+)?")
 
 
+def is_hub_dataset(path: str) -> bool:
+    """Whether a path is that of a hub dataset, and not of a file or a folder."""
+    here = Path(path)
+    return here.suffix.lower() not in SUFFIXES and not here.exists() and bool(_DATASET.fullmatch(here.as_posix()))
+
+
 @dataclass(frozen=True)
-class Row:
-    """One row of the table: its number, its line in the file, its texts, and why it cannot be used, if it cannot.
+class InputRow:
+    """One row of a table: its number from 1, its line, its cells by column, and why it cannot be used, if it cannot."""
 
-    `score` is what people said of the pair; None where the table has no such column, or no number in it.
-    """
-
-    number: int
+    row: int
     line: int
-    a: str
-    b: str
+    values: Mapping[str, Any]
     reason: str = ""
-    score: float | None = None
 
 
 @dataclass(frozen=True)
-class Source:
-    """A table of pairs; `rows` reads it anew each time.
+class InputTable:
+    """A table; `rows` reads it anew each time.
 
     Args:
-        path: a file, whose suffix says what it is, or a hub dataset: `owner/name` or `owner/name/configuration`.
-        columns: the names of the two columns, or None to find them.
-        score: the name of the column of scores; a row without a number there cannot be used. None to take one that
-            is known by its name or, in a file without a header, the third column.
+        path: a file, whose suffix names its format; a folder of such files, read in the order of their names; or a hub
+            dataset, `owner/name` or `owner/name/configuration`.
         split: of a hub dataset.
     """
 
-    path: Path
-    columns: tuple[str, str] | None = None
-    score: str | None = None
-    split: str = "test"
+    path: str
+    split: str = "train"
 
     def __post_init__(self) -> None:
-        if self.dataset:
-            return
-        choose("suffix of a table of pairs", self.path.suffix.lower(), SUFFIXES)
-        if not self.path.is_file():
-            raise InputError(f"there is no file {self.path}.")
+        here = Path(self.path)
+        if here.is_dir():
+            if not self.files:
+                raise InputError(f"the folder {here} holds no table: none of its files is {', '.join(SUFFIXES)}.")
+        elif not is_hub_dataset(self.path):
+            choose("suffix of a table", here.suffix.lower(), SUFFIXES)
+            if not here.is_file():
+                raise InputError(f"there is no file {here}.")
+
+    def __reduce__(self) -> tuple[type[InputTable], tuple[str, str]]:
+        # Workers on other machines need an absolute path, and read the table for themselves.
+        return InputTable, (str(Path(self.path).resolve()) if self.files else self.path, self.split)
+
+    @cached_property
+    def files(self) -> tuple[Path, ...]:
+        """The table's files; none for a hub dataset."""
+        here = Path(self.path)
+        if here.is_dir():
+            return tuple(sorted(f for f in here.iterdir() if f.suffix.lower() in SUFFIXES and f.is_file()))
+        return (here,) if here.suffix.lower() in SUFFIXES else ()
 
     @property
-    def dataset(self) -> bool:
-        """Whether this is a hub dataset, and not a file."""
-        suffixed = self.path.suffix.lower() in SUFFIXES
-        return not suffixed and not self.path.exists() and bool(_DATASET.fullmatch(self.path.as_posix()))
+    def name(self) -> str:
+        """The table's name, for messages and for the names of runs."""
+        return Path(self.path).name if self.files else f"{self.path}:{self.split}"
 
-    def rows(self) -> Iterator[Row]:
-        """The rows, from 1; empty lines do not count."""
-        suffix = self.path.suffix.lower()
-        read = self._parquet if suffix == ".parquet" else self._delimited if suffix in (".csv", ".tsv") else self._lines
-        with self._readable():
-            for number, (line, cells) in enumerate((self._hub if self.dataset else read)(), 1):
-                yield _row(number, line, cells, strict=self.score is not None)
+    @cached_property
+    def columns(self) -> dict[str, str | None]:
+        """The columns, each with the type of its values where the file says so: "text", "int", "float" or "bool".
 
-    def header(self) -> bool:
-        """Whether the columns are known by name: false for a CSV or TSV whose first line is taken for a pair."""
-        if self.columns or self.path.suffix.lower() not in (".csv", ".tsv"):
-            return True
-        with self._readable(), self.path.open(encoding="utf-8-sig", newline="") as file:
-            first = next(self._records(file), [])
-        return _find(first, None) is not None
+        Of JSON Lines, the fields of the first thousand rows.
+        """
+        if not self.files:
+            return column_types(self._dataset.features.arrow_schema)
+        suffix = self.files[0].suffix.lower()
+        if suffix == ".parquet":
+            with open_parquet(self.files[0]) as file:
+                return column_types(file.schema_arrow)
+        sample = list(islice(self.rows(), 1000))
+        if suffix in DELIMITED:
+            return {name: "text" for row in sample[:1] for name in row.values} or {"": None}
+        names = dict.fromkeys(name for row in sample for name in row.values)
+        return {name: _json_type([row.values.get(name) for row in sample]) for name in names}
+
+    def rows(self, start: int = 0) -> Iterator[InputRow]:
+        """The rows after the first `start` ones; empty lines do not count."""
+        return (InputRow(number, *parts) for number, parts in enumerate(islice(self._read(), start, None), start + 1))
+
+    def count(self) -> int | None:
+        """The number of rows, or None where counting them would take long."""
+        if not self.files:
+            return len(self._dataset)
+        if all(file.suffix.lower() == ".parquet" for file in self.files):
+            return sum(_count(file) for file in self.files)
+        if sum(file.stat().st_size for file in self.files) > COUNTED:
+            return None
+        return sum(1 for _ in self._read())
 
     def fingerprint(self) -> str:
-        """A hash of the file's content; of a hub dataset, of its pairs."""
-        digest = hashlib.sha256()
-        if self.dataset:
-            for row in self.rows():
-                digest.update(json.dumps([row.a, row.b, row.score]).encode())
-            return digest.hexdigest()
-        with self.path.open("rb") as file:
-            while piece := file.read(1 << 20):
-                digest.update(piece)
+        """A hash of the content: of large files, of samples, their size and the time of their last change."""
+        digest = hashlib.sha256(self.name.encode())
+        if not self.files:
+            digest.update(self._dataset._fingerprint.encode())
+        for path in self.files:
+            size = path.stat().st_size
+            digest.update(f"{path.name} {size}".encode())
+            if size > _SAMPLES * _SAMPLE:
+                digest.update(f" {path.stat().st_mtime_ns}".encode())
+            with path.open("rb") as file:
+                for sample in range(_SAMPLES):
+                    file.seek(max(0, size - _SAMPLE) * sample // (_SAMPLES - 1))
+                    digest.update(file.read(_SAMPLE))
+                    if size <= _SAMPLE:
+                        break
         return digest.hexdigest()
 
-    @contextmanager
-    def _readable(self) -> Iterator[None]:
-        try:
-            yield
-        except UnicodeDecodeError as error:
-            raise InputError(f"{self.path} is not text in UTF-8: {error}.") from error
-        except (csv.Error, OSError) as error:
-            raise InputError(f"{self.path} cannot be read: {error}.") from error
+    @cached_property
+    def _dataset(self) -> Any:
+        return load_hub_dataset(self.path, self.split, "corpus")
 
-    def _records(self, file: Any) -> Iterator[list[str]]:
-        csv.field_size_limit(2**31 - 1)
-        if self.path.suffix.lower() == ".tsv":  # in which a quotation mark is a character like any other
-            return csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-        return csv.reader(file)
-
-    # Each of these yields a line's number and its cells: the two texts and, where there is one, the score.
-
-    def _delimited(self) -> Iterator[tuple[int, Sequence[Any]]]:
-        with self.path.open(encoding="utf-8-sig", newline="") as file:
-            records: Any = self._records(file)
-            line, places = 1, None
-            for record in records:
-                begin, line = line, records.line_num + 1
-                if not record:
-                    continue
-                if places is None:
-                    named = _find(record, self.columns)
-                    if len(record) < 2:
-                        what = "tab" if self.path.suffix.lower() == ".tsv" else "comma"
-                        raise InputError(
-                            f"{self.path}: line {begin} has one column, and a pair has two. Is the {what} "
-                            "what separates them?"
-                        )
-                    if named is not None:
-                        places = [record.index(name) for name in (*named, *_find_score(record, self.score))]
-                        continue
-                    if self.score is not None:
-                        raise InputError(f"{self.path} has no header, so it has no column {self.score!r} to be found.")
-                    places = [0, 1, 2] if len(record) > 2 else [0, 1]
-                yield begin, [record[place] if place < len(record) else None for place in places]
-
-    def _lines(self) -> Iterator[tuple[int, Sequence[Any]]]:
-        names: tuple[str, ...] | None = None
-        with self.path.open(encoding="utf-8-sig") as file:
-            for line, text in enumerate(file, 1):
-                if not text.strip():
-                    continue
-                try:
-                    record = json.loads(text)
-                except ValueError as error:
-                    yield line, (error,)
-                    continue
-                if isinstance(record, dict):
-                    # Fields that are named in so many words may be missing in a line; those that are found may not.
-                    texts = self.columns or (names and names[:2]) or _find(list(record), None)
-                    if texts is None:
-                        raise InputError(
-                            f"{self.path}: which of the fields {', '.join(record)} are the two texts? "
-                            "Name them with --column-a and --column-b."
-                        )
-                    if names is None:
-                        names = (*texts, *((self.score,) if self.score else _find_score(list(record), None)))
-                    record = [record.get(name) for name in names]
-                yield line, record if isinstance(record, list) else (record,)
-
-    def _parquet(self) -> Iterator[tuple[int, Sequence[Any]]]:
-        pa, parquet = require_pyarrow()
-        try:
-            with parquet.ParquetFile(self.path) as file:
-                schema = file.schema_arrow
-                names = _find(schema.names, self.columns)
-                if names is None:
-                    texts = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
-                    if len(texts) < 2:
-                        raise InputError(f"{self.path} has not two columns of text; its columns are {schema.names}.")
-                    names = texts[0], texts[1]
-                names = (*names, *_find_score(schema.names, self.score))
-                line = 0
-                for piece in file.iter_batches(columns=list(names)):
-                    for cells in zip(*(piece.column(name).to_pylist() for name in names), strict=True):
-                        line += 1
-                        yield line, cells
-        except pa.ArrowInvalid as error:
-            raise InputError(f"{self.path} cannot be read as Parquet: {error}.") from error
-
-    def _hub(self) -> Iterator[tuple[int, Sequence[Any]]]:
-        try:
-            from datasets import load_dataset
-            from datasets.exceptions import DatasetsError
-        except ImportError as error:
-            raise MissingExtra("datasets", "train") from error
-        parts = self.path.parts
-        try:
-            found: Any = load_dataset("/".join(parts[:2]), *parts[2:], split=self.split)
-        except (ValueError, OSError, DatasetsError) as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise InputError(
-                f"{self.path} is no file, and as a hub dataset it cannot be loaded: {reason}. Its split is "
-                f"{self.split!r}; a configuration goes behind a slash."
-            ) from error
-        names = _find(found.column_names, self.columns)
-        if names is None:
-            raise InputError(
-                f"{self.path}: which of the columns {', '.join(found.column_names)} are the two texts? "
-                "Name them with --column-a and --column-b."
-            )
-        names = (*names, *_find_score(found.column_names, self.score))
-        for line, record in enumerate(found, 1):
-            yield line, [record[name] for name in names]
+    def _read(self) -> Iterator[tuple[int, Mapping[str, Any], str]]:
+        """The line, the cells and the fault of every row."""
+        if not self.files:
+            for line, record in enumerate(self._dataset, 1):
+                yield line, record, ""
+        for path in self.files:
+            read = _delimited if path.suffix.lower() in DELIMITED else _records
+            yield from read(path)
 
 
-def _find(names: Sequence[str], columns: tuple[str, str] | None) -> tuple[str, str] | None:
-    """The two columns that hold the texts, by the names given or else by names that are known."""
-    if columns:
-        one, other = (choose("column", name, names) for name in columns)
-        return one, other
-    spelled = {name.strip().lower(): name for name in reversed(names)}
-    return next(((spelled[a], spelled[b]) for a, b in KNOWN if a in spelled and b in spelled), None)
+def _records(path: Path) -> Iterator[tuple[int, Mapping[str, Any], str]]:
+    for line, record, reason in read_records(path):
+        if reason or isinstance(record, dict):
+            yield line, record or {}, reason
+        else:
+            yield line, {}, f"not a record but {type(record).__name__} {record!r:.40}"
 
 
-def _find_score(names: Sequence[str], score: str | None) -> tuple[str, ...]:
-    """The column of scores, or none."""
-    if score is not None:
-        return (choose("column", score, names),)
-    spelled = {name.strip().lower(): name for name in reversed(names)}
-    return next(((spelled[name],) for name in SCORES if name in spelled), ())
+def _delimited(path: Path) -> Iterator[tuple[int, Mapping[str, Any], str]]:
+    header: list[str] | None = None
+    for line, cells, reason in read_records(path):
+        if reason:
+            yield line, {}, reason
+        elif header is None:
+            header = cells
+        else:
+            extra = f"{len(cells)} fields, and the header has {len(header)}" if len(cells) > len(header) else ""
+            yield line, dict(zip(header, cells, strict=False)), extra
 
 
-def _row(number: int, line: int, cells: Sequence[Any], *, strict: bool) -> Row:
-    if len(cells) < 2:
-        wrong = cells[0] if cells else None
-        reason = f"not JSON: {wrong}" if isinstance(wrong, ValueError) else "not a pair of texts"
-        return Row(number, line, "", "", reason)
-    reasons = []
-    for side, text in zip("ab", cells, strict=False):
-        if text is None:
-            reasons.append(f"text {side} is missing")
-        elif not isinstance(text, str):
-            reasons.append(f"{side} is not a text but {type(text).__name__} {text!r:.40}")
-        elif not text.strip():
-            reasons.append(f"text {side} is empty")
-        elif any("\ud800" <= char <= "\udfff" for char in text):
-            reasons.append(f"text {side} holds half of a character")
-    score = _number(cells[2]) if len(cells) > 2 else None
-    if strict and score is None:
-        reasons.append(f"the score is {cells[2]!r:.40}, and not a number" if len(cells) > 2 else "the score is missing")
-    a, b = (text if isinstance(text, str) else "" for text in cells[:2])
-    return Row(number, line, a, b, "; ".join(reasons), score)
+def _count(path: Path) -> int:
+    with open_parquet(path) as file:
+        return file.metadata.num_rows
 
 
-def _number(cell: Any) -> float | None:
-    try:
-        number = float(cell)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
+def _json_type(values: Sequence[Any]) -> str:
+    """The type that holds all these values."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {bool}:
+        return "bool"
+    if kinds == {int}:
+        return "int"
+    return "float" if kinds and kinds <= {int, float} else "text"
+
+
+def in_blocks(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    """The rows in lists of `size`; the last list may be shorter."""
+    rows = iter(rows)
+    while block := list(islice(rows, size)):
+        yield block

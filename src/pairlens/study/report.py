@@ -1,4 +1,4 @@
-"""One HTML file of all studies in a folder: every picture and what it says. It asks for nothing from anywhere."""
+"""One HTML report of all studies in a folder, with every picture and its sentences; it loads nothing else."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from pairlens.errors import InputError
-from pairlens.io.documents import whole_file
+from pairlens.io.files import write_file
 from pairlens.study.catalogue import CATALOGUE
+from pairlens.study.result import short_name
 
 ROWS = 40
-"""Rows of a table that are shown; the file has them all."""
+"""Rows of a table in the report; table.csv has them all."""
 STYLE = """
 :root { color-scheme: light dark; --ink: #1f2328; --faint: #59636e; --paper: #ffffff; }
 :root { --line: #d8dee4; --soft: #f5f7f9; --link: #0b5cad; }
@@ -63,19 +64,17 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def write(out: Path, names: Sequence[str] | None = None) -> Path:
-    """Write OUT/report.html from the results in OUT.
+    """Write OUT/report.html from the results in OUT and return its path.
 
     Args:
-        out: the folder that studies were saved to, each into a folder of its name.
-        names: which studies; all that are there by default.
+        out: the folder of the studies, each of which has a folder of its name.
+        names: the studies; all that are there by default.
     """
     chosen = [name for name in CATALOGUE if (out / name / "summary.json").is_file()] if names is None else list(names)
     summaries = {name: _read(out / name / "summary.json") for name in chosen}
     if not summaries:
         raise InputError(f"{out} holds no study to report on.")
-    with whole_file(path := out / "report.html") as file:
-        file.write("\n".join(_page(out, summaries)).encode())
-    return path
+    return write_file(out / "report.html", "\n".join(_page(out, summaries)).encode())
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -86,10 +85,11 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _page(out: Path, summaries: dict[str, dict[str, Any]]) -> Iterator[str]:
-    first = next((own for own in summaries.values() if "skipped" not in own), next(iter(summaries.values())))
+    first = next(
+        (summary for summary in summaries.values() if "skipped" not in summary), next(iter(summaries.values()))
+    )
     settings = first["settings"]
-    model = str(settings["model"]).rstrip("/").rsplit("/", 1)[-1]
-    title = f"What {model} looks at"
+    title = f"What {short_name(settings['model'])} looks at"
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -106,35 +106,35 @@ def _page(out: Path, summaries: dict[str, dict[str, Any]]) -> Iterator[str]:
     }
     yield from (f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>" for name, value in facts.items() if value != "")
     yield f'</dl>\n<p class="what">{WAYS}</p>\n<nav aria-label="Studies">\n<ol>'
-    for name, own in summaries.items():
-        note = ' <span class="faint">(skipped)</span>' if "skipped" in own else ""
-        yield f'<li><a href="#{escape(name)}">{escape(own["title"])}</a>{note}</li>'
+    for name, summary in summaries.items():
+        note = ' <span class="faint">(skipped)</span>' if "skipped" in summary else ""
+        yield f'<li><a href="#{escape(name)}">{escape(summary["title"])}</a>{note}</li>'
     yield "</ol>\n</nav>\n</header>\n<main>"
-    for name, own in summaries.items():
-        yield from _section(out / name, name, own)
+    for name, summary in summaries.items():
+        yield from _section(out / name, name, summary)
     yield '</main>\n<footer>\n<p class="faint">Raw values, tables and pictures are beside this file, in a folder for '
     yield "each study. Means are ± one standard deviation over pairs of texts unless it says otherwise.</p>"
     yield "</footer>\n</body>\n</html>\n"
 
 
-def _section(folder: Path, name: str, own: dict[str, Any]) -> Iterator[str]:
-    yield f'<section id="{escape(name)}">\n<h2>{escape(own["title"])}</h2>'
+def _section(folder: Path, name: str, summary: dict[str, Any]) -> Iterator[str]:
+    yield f'<section id="{escape(name)}">\n<h2>{escape(summary["title"])}</h2>'
     yield f'<p class="what">{escape(CATALOGUE[name].does)}</p>'
-    if "skipped" in own:
-        yield f'<aside class="skipped"><p>Skipped: {escape(own["skipped"])}</p></aside>'
+    if "skipped" in summary:
+        yield f'<aside class="skipped"><p>Skipped: {escape(summary["skipped"])}</p></aside>'
     else:
         picture = folder / f"{name}.svg"
         data = base64.b64encode(picture.read_bytes()).decode()
-        alt = escape(f"{own['title']}. {' '.join(own['sentences'])}", quote=True)
+        alt = escape(f"{summary['title']}. {' '.join(summary['sentences'])}", quote=True)
         image = f'<img alt="{alt}" src="data:image/svg+xml;base64,{data}">'
         yield f'<figure><div class="picture" tabindex="0">{image}</div>'
-        yield f"<figcaption>{_caption(own['settings'])}</figcaption></figure>\n<ul>"
-        yield from (f"<li>{escape(sentence)}</li>" for sentence in own["sentences"])
+        yield f"<figcaption>{_caption(summary['settings'])}</figcaption></figure>\n<ul>"
+        yield from (f"<li>{escape(sentence)}</li>" for sentence in summary["sentences"])
         yield "</ul>"
-    paper = own["paper"]
+    paper = summary["paper"]
     yield f"<aside><p>The paper: {escape(paper['says'])}</p>"
     yield f'<p class="faint">{escape(paper["title"])}, {escape(paper["where"])}</p></aside>'
-    if "skipped" not in own:
+    if "skipped" not in summary:
         yield from _table(folder / "table.csv")
     yield "</section>"
 
@@ -165,7 +165,7 @@ def _line(cells: Iterable[str], tag: str) -> str:
 
 
 def _short(cell: str) -> str:
-    """A number with four digits; anything else as it is."""
+    """A number with four digits; other cells unchanged except for underscores."""
     try:
         value = float(cell)
     except ValueError:

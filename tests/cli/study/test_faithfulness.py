@@ -48,14 +48,14 @@ def test_the_command_from_end_to_end_and_again(invoke, tmp_path, monkeypatch):
 
 def test_a_larger_limit_has_the_same_pairs_first(tmp_path):
     from pairlens.cli.study.papers import draw
-    from pairlens.io.tables import Source
+    from pairlens.io.pairs import PairTable
 
     path = tmp_path / "many.csv"
     path.write_text("".join(f"text {i},other {i}\n" for i in range(50)))
-    few, many = (draw(Source(path), limit, 0) for limit in (5, 20))
+    few, many = (draw(PairTable(path), limit, 0) for limit in (5, 20))
     assert many[:5] == few
     assert len(set(many)) == 20
-    assert draw(Source(path), 5, 1) != few
+    assert draw(PairTable(path), 5, 1) != few
 
 
 @pytest.mark.parametrize(

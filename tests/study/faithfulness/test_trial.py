@@ -18,7 +18,7 @@ import zoo
 from judging import PAIRS, QUICK, sides_of
 from pairlens import InputError, Lens, ModelError
 from pairlens.attribution.explanation import Explanation
-from pairlens.io.documents import require_pyarrow
+from pairlens.io.files import require_pyarrow
 from pairlens.io.journal import Journal
 from pairlens.study.faithfulness import Candidate, Settings, Verdict, court, judge, line_up, yardstick
 from pairlens.study.faithfulness.cost import count

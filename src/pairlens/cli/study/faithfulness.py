@@ -15,7 +15,7 @@ from pairlens.errors import InputError
 from pairlens.model.bundled import DEFAULT_MODEL
 
 if TYPE_CHECKING:
-    from pairlens.io.tables import Source
+    from pairlens.io.pairs import PairTable
     from pairlens.study.faithfulness.verdict import Verdict
 
 WHAT = "What to judge"
@@ -65,11 +65,11 @@ def faithfulness(
 
     A run that was cut off goes on where it stopped.
     """
-    from pairlens.io.tables import Source
+    from pairlens.io.pairs import PairTable
 
     if (column_a is None) != (column_b is None):
         raise InputError("--column-a and --column-b go together: give both or none.")
-    source = Source(data, None if column_a is None or column_b is None else (column_a, column_b))
+    source = PairTable(data, None if column_a is None or column_b is None else (column_a, column_b))
     chosen: dict[str, Any] = {
         "methods": _names(methods),
         "layers": _numbers("--layers", layers),
@@ -86,7 +86,7 @@ def faithfulness(
 
 
 def _judge(
-    source: Source,
+    source: PairTable,
     out: Path,
     model: str | None,
     device: str | None,
@@ -95,11 +95,12 @@ def _judge(
     restart: bool,
 ) -> tuple[Verdict, Path]:
     """Judge what was asked for, or what is left of it; also the folder for the results."""
+    from pairlens.io.files import make_folder
     from pairlens.io.journal import Journal
     from pairlens.study import files
 
     files.require_matplotlib()  # now, and not when all the work is done
-    pairs = [(row.a, row.b) for row in papers.draw(source, asked["limit"], asked["seed"])]
+    pairs = [(row.a, row.b) for row in papers.sample_pairs(source, asked["limit"], asked["seed"])]
     lens = options.load_lens(model, device, asked["dtype"])
     from pairlens.study.faithfulness import Settings, judge, line_up
 
@@ -114,7 +115,7 @@ def _judge(
         "fingerprint": lens.encoder.fingerprint,
         **asked,
     }
-    folder = files.open_folder(out, "faithfulness")
+    folder = make_folder(out / "faithfulness", "--out")
     with Journal(folder / "journal.jsonl", everything, restart=restart) as journal:
         done = journal.keep(1, len(pairs))
         if done:

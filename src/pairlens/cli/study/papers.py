@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,14 +16,14 @@ from pairlens.errors import InputError, PairlensError
 from pairlens.study.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
-    from pairlens.io.tables import Row, Source
+    from pairlens.io.pairs import PairRow, PairTable
     from pairlens.study.language.annotations import Annotations
     from pairlens.study.materials import Materials
     from pairlens.study.result import Result
 
 HOW, WITH = "How to explain", "What it needs besides"
 ON_GPU = 256
-"""Pairs that are explained together on a GPU."""
+"""The number of pairs that are explained together on a GPU."""
 Given = dict[str, Any]
 
 
@@ -50,8 +50,8 @@ COMMON: dict[str, tuple[Any, Any]] = {
     "limit": (_option(int, min=1, help="How many pairs, drawn at random. By default 300."), 300),
     "seed": (_option(int, min=0, help="Of everything that is drawn. By default 0."), 0),
 }
-"""Options that every study has, with their defaults."""
-OWN: dict[str, tuple[Any, Any]] = {
+"""The options of every study, with their defaults."""
+SPECIFIC: dict[str, tuple[Any, Any]] = {
     "method": (
         _option(
             str | None,
@@ -96,27 +96,25 @@ OWN: dict[str, tuple[Any, Any]] = {
     "adjusted": (_option(str | None, panel=WITH, help="A model that pairlens adjust has adjusted."), None),
     "twin": (_option(str | None, panel=WITH, help="Its twin, which is not adjusted."), None),
 }
-"""Options that some studies have."""
+"""The options of some studies, with their defaults."""
 
 
 def register(app: typer.Typer) -> None:
-    """Add the studies of both papers to a command, each with the options that it listens to."""
+    """Add the studies of both papers to a command, each with its own options."""
     for about in CATALOGUE.values():
         help_text = f"{about.does}\n\nAfter {about.paper.split(' (')[0]}, {about.where}."
         app.command(about.name, help=help_text)(_command([about.name], about.options))
-    everything = tuple(OWN)
-    app.command("all", help="All twelve studies of both papers, and one report of them.")(
-        _command(list(CATALOGUE), everything)
-    )
+    help_text = "All twelve studies of both papers, and one report of them."
+    app.command("all", help=help_text)(_command(list(CATALOGUE), SPECIFIC))
 
 
-def _command(names: list[str], own: Sequence[str]) -> Callable[..., None]:
-    """A function that runs studies, with exactly these options in its signature."""
-    taken = {**COMMON, **{name: OWN[name] for name in OWN if name in own}}
+def _command(names: list[str], specific: Collection[str]) -> Callable[..., None]:
+    """A function that runs studies, with the common and these specific options in its signature."""
+    taken = {**COMMON, **{name: SPECIFIC[name] for name in SPECIFIC if name in specific}}
 
     @session()
     def command(**given: Any) -> None:
-        _run(names, {**{name: default for name, (_, default) in OWN.items()}, **given})
+        _run(names, {**{name: default for name, (_, default) in SPECIFIC.items()}, **given})
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     command.__signature__ = inspect.Signature(
@@ -127,19 +125,19 @@ def _command(names: list[str], own: Sequence[str]) -> Callable[..., None]:
 
 
 def _run(names: list[str], given: Given) -> None:
-    """Run studies one after the other; what one has computed the next need not."""
+    """Run studies one after the other; they share an archive of explanations."""
     from pairlens import study
-    from pairlens.io.documents import require_pyarrow
+    from pairlens.io.files import make_folder, require_pyarrow
     from pairlens.study import files, report
-    from pairlens.study.archive import sweep
+    from pairlens.study.archive import remove_unfinished
 
-    files.require_matplotlib()  # now, and not when all the work is done
+    files.require_matplotlib()  # before the work, not when the results are saved
     require_pyarrow()
     materials = _materials(given, names)
     wrong = 0
     for name in names:
-        folder = files.open_folder(given["out"], name)
-        sweep(folder)
+        folder = make_folder(given["out"] / name, "--out")
+        remove_unfinished(folder)
         try:
             result = study.run(name, materials)
         except KeyboardInterrupt as error:
@@ -150,7 +148,7 @@ def _run(names: list[str], given: Given) -> None:
                 raise
             wrong += 1
             tell(f"{name}: {error}", "error: ", "bold red")
-            result = study.failed(name, materials, str(error))
+            result = study.skip(name, materials, str(error))
         _show(result, result.save(folder), brief=len(names) > 1)
     if len(names) > 1:
         tell(f"saved {report.write(given['out'], names)}")
@@ -171,8 +169,8 @@ def _show(result: Result, paths: list[Path], *, brief: bool) -> None:
         tell(f"saved {path}")
 
 
-def draw(source: Source, limit: int, seed: int) -> list[Row]:
-    """Pairs drawn at random: with a larger limit the same ones, and more."""
+def sample_pairs(source: PairTable, limit: int, seed: int) -> list[PairRow]:
+    """Up to `limit` pairs drawn at random; a larger limit draws the same pairs first."""
     import numpy as np
 
     rows = list(source.rows())
@@ -188,8 +186,8 @@ def draw(source: Source, limit: int, seed: int) -> list[Row]:
 
 
 def _materials(given: Given, names: list[str]) -> Materials:
-    """Everything that was asked for, loaded and checked."""
-    from pairlens.io.tables import Source
+    """The materials that the options describe, loaded and checked."""
+    from pairlens.io.pairs import PairTable
     from pairlens.study.materials import CHUNK, Materials, open_archive
     from pairlens.study.papers.adjectives import read_adjectives
     from pairlens.study.views import Choice
@@ -197,15 +195,13 @@ def _materials(given: Given, names: list[str]) -> Materials:
     columns = (given["column_a"], given["column_b"])
     if (columns[0] is None) != (columns[1] is None):
         raise InputError("--column-a and --column-b go together: give both or none.")
-    source = Source(given["data"], None if columns[0] is None else columns, given["column_score"], given["split"])
-    rows = draw(source, given["limit"], given["seed"])
+    source = PairTable(given["data"], None if columns[0] is None else columns, given["column_score"], given["split"])
+    rows = sample_pairs(source, given["limit"], given["seed"])
     choice = Choice(given["method"], _numbers(given["layer"]), given["reference_terms"])
     adjectives = [] if given["adjectives"] is None else read_adjectives(given["adjectives"])
     load = partial(options.load_lens, device=given["device"], dtype=given["dtype"])
-    lens = load(given["model"])
-    archive = open_archive(given["out"])
     return Materials(
-        lens,
+        load(given["model"]),
         rows,
         choice=choice,
         **{name: given[name] for name in ("sweep", "measure", "tol", "seed", "words", "points", "pair")},
@@ -215,14 +211,14 @@ def _materials(given: Given, names: list[str]) -> Materials:
         others=[load(name) for name in given["other"] or ()],
         adjusted=None if given["adjusted"] is None else load(given["adjusted"]),
         twin=None if given["twin"] is None else load(given["twin"]),
-        archive=archive,
+        archive=open_archive(given["out"]),
         together=ON_GPU if (given["device"] or "").startswith("cuda") else CHUNK,
         data=str(source.path),
     )
 
 
-def _annotations(given: Given, rows: Sequence[Row]) -> Annotations | None:
-    """The annotations of a file, or those that a spaCy pipeline makes, which are kept in OUT."""
+def _annotations(given: Given, rows: Sequence[PairRow]) -> Annotations | None:
+    """The annotations of a file, or those of a spaCy pipeline, which are written to OUT."""
     if given["annotations"] is not None and given["spacy"] is not None:
         raise InputError("--annotations and --spacy say the same thing twice: give one of them.")
     if given["annotations"] is None and given["spacy"] is None:
@@ -242,7 +238,7 @@ def _annotations(given: Given, rows: Sequence[Row]) -> Annotations | None:
 
 
 def _wordnet(given: Given, names: Sequence[str]) -> Any:
-    """WordNet from the folder that was named, else from where it usually is, else none."""
+    """WordNet from the folder that the user named, or from the usual places, or None."""
     from pairlens.study.language.wordnet import WordNet, find
 
     if given["wordnet"] is not None:

@@ -10,9 +10,12 @@ from statistics import fmean, stdev
 from typing import Any
 
 from pairlens.errors import MissingExtra
-from pairlens.io.documents import whole_file
+from pairlens.io.files import write_file
 from pairlens.study import files
-from pairlens.study.adjustment.trainings import SCORES, Record, kind, short_name
+from pairlens.study.adjustment.picture import draw
+from pairlens.study.adjustment.trainings import SCORES, kind
+from pairlens.study.result import short_name
+from pairlens.study.statistics import Record, group_by
 
 PAPERS_BASES = (
     "sentence-transformers/all-mpnet-base-v2",
@@ -37,12 +40,12 @@ NOTE = (
 
 
 @dataclass(frozen=True)
-class Table:
-    """What the trainings came to.
+class AdjustmentTable:
+    """The table of the trainings' scores.
 
     Attributes:
         records: one for every training.
-        settings: how they were trained.
+        settings: the recipe and the data of the trainings.
     """
 
     records: Sequence[Record]
@@ -51,45 +54,44 @@ class Table:
     @cached_property
     def rows(self) -> list[Record]:
         """One row for each base, adjusted or not, and objective."""
-        groups: dict[tuple[str, bool, str], list[Record]] = {}
-        for record in self.records:
-            groups.setdefault((record["base"], record["adjusted"], record["objective"]), []).append(record)
-        return [_row(*key, own) for key, own in groups.items()]
+        groups = group_by(self.records, "base", "adjusted", "objective")
+        return [_row(*key, records) for key, records in groups.items()]
 
     @cached_property
     def costs(self) -> list[Record]:
-        """What the adjustment costs: adjusted less plain, seed by seed, by the measure that was trained, in points."""
-        by_seed = {(r["base"], r["objective"], r["adjusted"], r["seed"]): r["test"] for r in self.records}
-        found = []
-        for base, objective in dict.fromkeys((r["base"], r["objective"]) for r in self.records):
-            seeds = [key[3] for key in by_seed if key[:3] == (base, objective, True)]
-            pairs = [[by_seed.get((base, objective, adjusted, seed)) for adjusted in (True, False)] for seed in seeds]
-            gains = [100 * (one[objective] - other[objective]) for one, other in pairs if one and other]
+        """The cost of the adjustment: adjusted less plain, seed by seed, by the trained measure, in points."""
+        costs = []
+        for (base, objective), records in group_by(self.records, "base", "objective").items():
+            adjusted, plain = (
+                {record["seed"]: 100 * record["test"][objective] for record in records if record["adjusted"] == side}
+                for side in (True, False)
+            )
+            gains = [score - plain[seed] for seed, score in adjusted.items() if seed in plain]
             if gains:
-                found.append({"base": base, "objective": objective, "seeds": len(gains), **_summary("points", gains)})
-        return found
+                costs.append({"base": base, "objective": objective, "seeds": len(gains), **_summary("points", gains)})
+        return costs
 
     @cached_property
     def machines(self) -> list[Record]:
-        """Where the models were trained, and with what."""
-        found: list[Record] = []
+        """The devices and the versions of packages that the models were trained with."""
+        machines: list[Record] = []
         for record in self.records:
-            own = {name: record[name] for name in ("device", "versions")}
-            if own not in found:
-                found.append(own)
-        return found
+            machine = {name: record[name] for name in ("device", "versions")}
+            if machine not in machines:
+                machines.append(machine)
+        return machines
 
     def markdown(self) -> str:
-        """The table for people."""
+        """The table in Markdown, with the costs below it."""
         lines = [
             "| base | adjusted | objective | cosine | dot | paper's cosine | paper's dot |",
             "|---|---|---|---|---|---|---|",
         ]
         for row in self.rows:
-            own = [_cell(row, name) for name in SCORES]
+            ours = [_cell(row, name) for name in SCORES]
             theirs = ["" if row[f"paper_{name}"] is None else f"{row[f'paper_{name}']:.1f}" for name in SCORES]
             mark = "yes" if row["adjusted"] else "no"
-            lines.append(f"| {' | '.join([short_name(row['base']), mark, row['objective'], *own, *theirs])} |")
+            lines.append(f"| {' | '.join([short_name(row['base']), mark, row['objective'], *ours, *theirs])} |")
         costs = [
             f"- {short_name(cost['base'])}, {cost['objective']}: {_signed(cost)} points over {cost['seeds']} seeds."
             for cost in self.costs
@@ -98,9 +100,7 @@ class Table:
         return "\n".join([NOTE, "", *lines, "", what, "", *costs, ""])
 
     def save(self, folder: Path) -> list[Path]:
-        """Write summary.json, table.csv, table.md, runs.parquet and, where matplotlib is installed, the picture."""
-        with whole_file(path := folder / "table.md") as file:
-            file.write(self.markdown().encode())
+        """Write summary.json, table.csv, table.md, runs.parquet and, if matplotlib is installed, the picture."""
         summary = {
             "study": "adjustment",
             "note": NOTE,
@@ -109,14 +109,16 @@ class Table:
             "costs": self.costs,
             "machines": self.machines,
         }
-        saved = [path, files.write_summary(folder, summary), files.write_table(folder, self.rows)]
-        saved.append(files.write_raw(folder, "runs", [_flat(record) for record in self.records]))
+        saved = [
+            write_file(folder / "table.md", self.markdown().encode()),
+            files.write_summary(folder, summary),
+            files.write_table(folder, self.rows),
+            files.write_raw(folder, "runs", [_flat(record) for record in self.records]),
+        ]
         try:
             files.require_matplotlib()
         except MissingExtra:
             return saved
-        from pairlens.study.adjustment.picture import draw
-
         return [*saved, *files.write_picture(folder, "table", draw(self.rows))]
 
 

@@ -1,4 +1,4 @@
-"""Annotating texts with a spaCy pipeline."""
+"""Annotation of texts with a spaCy pipeline."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pairlens.errors import InputError, MissingExtra
-from pairlens.io.documents import whole_file
+from pairlens.io.files import whole_file
 from pairlens.study.language import conllu
 from pairlens.study.language.conllu import Sentence, Token, Word
 
@@ -18,7 +18,7 @@ def load(pipeline: str) -> Any:
 
     Raises:
         MissingExtra: spaCy is not installed.
-        InputError: the pipeline is not.
+        InputError: the pipeline is not installed.
     """
     try:
         import spacy
@@ -40,7 +40,7 @@ def parse(pipeline: Any, texts: Iterable[str]) -> Iterator[list[Sentence]]:
     """The sentences of every text.
 
     Args:
-        pipeline: a loaded spaCy pipeline, with whichever components; what it does not know stays empty.
+        pipeline: a loaded spaCy pipeline; columns for which it has no component stay empty.
         texts: the texts.
     """
     for document in pipeline.pipe(texts):
@@ -48,7 +48,7 @@ def parse(pipeline: Any, texts: Iterable[str]) -> Iterator[list[Sentence]]:
 
 
 def write(path: Path, texts: Sequence[str], pipeline: Any) -> Path:
-    """Annotate texts and write them as CoNLL-U, one document each."""
+    """Annotate texts, write them as CoNLL-U, one document each, and return the path."""
     with whole_file(path) as file:
         for number, sentences in enumerate(parse(pipeline, texts), 1):
             for line in conllu.write(sentences, str(number)):
@@ -57,7 +57,7 @@ def write(path: Path, texts: Sequence[str], pipeline: Any) -> Path:
 
 
 def _spans(document: Any) -> list[list[Any]]:
-    """The tokens of each sentence; one sentence where the pipeline does not tell them apart."""
+    """The tokens of each sentence; one sentence if the pipeline does not find sentences."""
     try:
         sentences = [list(span) for span in document.sents]
     except ValueError:
@@ -68,14 +68,14 @@ def _spans(document: Any) -> list[list[Any]]:
 
 def _sentence(text: str, tokens: Sequence[Any]) -> Sentence:
     numbers = {token.i: number for number, token in enumerate(tokens, 1)}
-    found = []
+    words = []
     for token in tokens:
         span = (token.idx, token.idx + len(token.text))
         head = None
         if token.dep_:
             head = 0 if token.head.i == token.i else numbers.get(token.head.i, 0)
-        lemma = "" if token.lemma_ == "-PRON-" else token.lemma_  # what spaCy 2 has for every pronoun
+        lemma = "" if token.lemma_ == "-PRON-" else token.lemma_  # spaCy 2's lemma of every pronoun
         word = Word(numbers[token.i], token.text, lemma, token.pos_, head, token.dep_.lower(), span)
-        found.append(Token(token.text, [word], span))
-    start, end = found[0].span[0], found[-1].span[1]
-    return Sentence(text[start:end], found)
+        words.append(Token(token.text, [word], span))
+    start, end = words[0].span[0], words[-1].span[1]
+    return Sentence(text[start:end], words)

@@ -1,0 +1,118 @@
+"""Documents as long tables, for CSV and Parquet.
+
+One row for every pair of units (of contributions: for every unit and dimension) follows the rows that hold all other
+fields. Texts stand in text columns, so that `value` is a column of numbers. The column `part` names a row's field, or
+is "pair" or "value"; the rows of `effects_a`, `effects_b` and `units` also name the units.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from pairlens.io.schema import AXES, OPTIONAL, UNIT, Document
+
+Row = dict[str, Any]
+
+
+def to_rows(document: Document) -> Iterator[Row]:
+    """The rows of a document; the last row has all columns."""
+    sides = _sides(document)
+    for name, value in document.items():
+        yield from _field_rows(document, name, value, _side(name, sides))
+    if sides == ("",):
+        for unit, vector, error in zip(document["units"], document["values"], document["error"], strict=True):
+            for i, value in enumerate(vector):
+                yield {"part": "value", **_cells(unit, ""), "dim": i, "value": float(value), "error": float(error)}
+        return
+    for unit_a, values, errors in zip(document["units_a"], document["matrix"], document["entry_error"], strict=True):
+        for unit_b, value, error in zip(document["units_b"], values, errors, strict=True):
+            cells = {**_cells(unit_a, "_a"), **_cells(unit_b, "_b")}
+            yield {"part": "pair", **cells, "value": float(value), "error": float(error)}
+
+
+def from_rows(rows: list[Row]) -> Document:
+    """The document of the rows that `to_rows` made."""
+    parts: dict[str, list[Row]] = {}
+    for row in rows:
+        parts.setdefault(row["part"], []).append(row)
+    sides = _sides(parts)
+    entries = parts.pop("value" if sides == ("",) else "pair")
+    document: Document = {f"tokens{side}": [] for side in sides}
+    for name, field_rows in parts.items():
+        document |= _field(name, field_rows, _side(name, sides))
+    shape = [len(document[f"units{side}"]) for side in sides]
+    if sides == ("",):
+        values = _numbers(entries, "value").reshape(*shape, -1)
+        for name, length in zip(OPTIONAL, values.shape, strict=True):
+            if name in document:
+                document[name] = document[name].reshape(-1, length)
+        return {**document, "values": values}
+    matrix, error = (_numbers(entries, column).reshape(shape) for column in ("value", "error"))
+    return {**document, "matrix": matrix, "entry_error": error}
+
+
+def _field_rows(document: Document, name: str, value: Any, side: str) -> Iterator[Row]:
+    """The rows of one field; none for the fields that the rows of entries hold."""
+    if name.startswith("tokens"):
+        yield from ({"part": name, f"text{side}": token} for token in value)
+    elif name.startswith("effects"):
+        for unit, effect in zip(document[f"units{side}"], value, strict=True):
+            yield {"part": name, **_cells(unit, side), "value": float(effect)}
+    elif name == "units":
+        for unit, error in zip(value, document["error"], strict=True):
+            yield {"part": name, **_cells(unit, ""), "error": float(error)}
+    elif name in OPTIONAL or AXES.get(name) == ("dim",):
+        yield from ({"part": name, "dim": i, "value": float(number)} for i, number in enumerate(np.ravel(value)))
+    elif isinstance(value, str):
+        yield {"part": name, f"text{side}": value}
+    elif isinstance(value, dict):
+        yield {"part": name, f"text{side}": json.dumps(value, ensure_ascii=False, allow_nan=False)}
+    elif isinstance(value, int | float):
+        yield {"part": name, "value": float(value)}
+
+
+def _field(name: str, rows: list[Row], side: str) -> Document:
+    """The fields of a document that the rows of one part hold."""
+    if name.startswith("tokens"):
+        return {name: [row[f"text{side}"] for row in rows]}
+    if name in OPTIONAL or AXES.get(name) == ("dim",):
+        return {name: _numbers(rows, "value")}
+    if name in AXES or name == "units":
+        units = {f"units{side}": [[row[f"{key}{side}"] for key in UNIT] for row in rows]}
+        return units | ({"error": _numbers(rows, "error")} if name == "units" else {name: _numbers(rows, "value")})
+    if name == "settings":
+        return {name: parse(rows[0][f"text{side}"])}
+    if rows[0]["value"]:
+        kind = int if name == "version" else bool if name.startswith("truncated") else float
+        return {name: kind(float(rows[0]["value"]))}
+    return {name: rows[0][f"text{side}"]}
+
+
+def parse(text: str) -> Document:
+    """The document of a JSON text; raises ValueError on NaN and infinities."""
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is not a number")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def _sides(parts: Mapping[str, Any]) -> tuple[str, ...]:
+    """The suffixes of the fields of each text: two for an explanation, one for contributions."""
+    return ("_a", "_b") if "effects_a" in parts else ("",)
+
+
+def _side(name: str, sides: tuple[str, ...]) -> str:
+    return name[-2:] if name[-2:] in sides else sides[0]
+
+
+def _cells(unit: list[Any], side: str) -> Row:
+    return {f"{name}{side}": value for name, value in zip(UNIT, unit, strict=True)}
+
+
+def _numbers(rows: list[Row], column: str) -> np.ndarray:
+    return np.array([float(row[column]) for row in rows])

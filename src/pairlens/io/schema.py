@@ -1,0 +1,28 @@
+"""The fields of a document: which of them are arrays, and which kinds of value the others hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Document = dict[str, Any]
+
+AXES = {
+    "matrix": ("units_a", "units_b"),
+    "entry_error": ("units_a", "units_b"),
+    "effects_a": ("units_a",),
+    "effects_b": ("units_b",),
+    "values": ("units", "dim"),
+    "error": ("units",),
+    "reference": ("dim",),
+    "embedding": ("dim",),
+    "output": ("dim",),
+    "noise_weights": ("draws", "units"),
+    "noise_residuals": ("draws", "dim"),
+}
+"""The fields that are arrays, and what their axes count."""
+OPTIONAL = ("noise_weights", "noise_residuals")
+"""The fields that a document leaves out where the object has None."""
+SCALARS = {"str": str, "float": float, "bool": bool}
+"""The types of the other fields, by their annotation."""
+UNIT = ("text", "start", "end", "kind")
+"""The parts of a unit, in the order in which documents list them."""
