@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from pairlens.study.statistics import distinct, group, mean_of, means, pearson, score, spearman, spread, where
+from pairlens.study.statistics import distinct, group_by, mean_of, means, pearson, score, spearman, spread, where
 
 
 def test_spearman_is_the_rank_correlation():
@@ -42,7 +42,7 @@ def test_rows_are_grouped_selected_and_averaged_by_column():
     rows = [{"layer": 1, "gap": 0.5}, {"layer": 0, "gap": None}, {"layer": 1, "gap": 1.5}]
     assert distinct(rows, "layer") == [1, 0]
     assert where(rows, layer=0) == [rows[1]]
-    assert group(rows, "layer") == {(1,): [rows[0], rows[2]], (0,): [rows[1]]}
+    assert group_by(rows, "layer") == {(1,): [rows[0], rows[2]], (0,): [rows[1]]}
     assert means(rows, "gap") == {"gap_mean": 1.0, "gap_sd": 0.5}
     assert means(rows[1:2], "gap") == {"gap_mean": None, "gap_sd": None}
     assert spread([]) == {"mean": None, "sd": None, "median": None}

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from pairlens.cli.adjust import both_columns
 from pairlens.cli.session import busy, session, tell
 from pairlens.errors import InputError
 
@@ -28,12 +29,11 @@ def annotate(
     from pairlens.io.pairs import PairTable
     from pairlens.study.language import parsing
 
-    if (column_a is None) != (column_b is None):
-        raise InputError("--column-a and --column-b go together: give both or none.")
+    columns = both_columns(column_a, column_b)
     check_folder(output)
     if output.resolve() == data.resolve():
         raise InputError(f"{output} is the table itself. Give another --output.")
-    source = PairTable(data, None if column_a is None or column_b is None else (column_a, column_b), split=split)
+    source = PairTable(data, columns, split=split)
     texts = list(dict.fromkeys(text for row in source.rows() if not row.reason for text in (row.a, row.b)))
     if not texts:
         raise InputError(f"{data} holds no pairs that can be used.")

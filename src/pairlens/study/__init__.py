@@ -1,13 +1,12 @@
-"""Analyses of whole data sets: `pairlens study NAME` runs one and writes to OUT/NAME/, `pairlens study all` the twelve.
+"""Analyses of whole data sets: the twelve studies of the papers, the judge of faithfulness, and the papers' Table 1.
 
-The twelve of the papers are a module each, with a function `study` that makes a `Result` of `Materials`; see `run`.
-`faithfulness` and `adjustment` are packages of their own.
+A model and pairs of texts go in, as `Materials`. A `Result` comes out, with a table, a picture and sentences; `pairlens
+study NAME` writes it to OUT/NAME/.
 """
 
 from __future__ import annotations
 
 import importlib
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from pairlens.errors import choose
@@ -17,9 +16,11 @@ if TYPE_CHECKING:
     from pairlens.study.materials import Materials
     from pairlens.study.result import Result
 
+__all__ = ["CATALOGUE", "run", "skip"]
+
 
 def run(name: str, materials: Materials) -> Result:
-    """Run a study; one that lacks something gives a result that says what.
+    """Run a study of the papers; the result of one that lacks an input says which.
 
     Example:
         >>> from pairlens import Lens
@@ -31,19 +32,16 @@ def run(name: str, materials: Materials) -> Result:
     """
     from pairlens.study.result import Lacking
 
-    module = _module(name)
+    file = choose("study", name, CATALOGUE).replace("-", "_")
+    module = importlib.import_module(f"pairlens.study.papers.{file}")
     try:
         return module.study(materials)
     except Lacking as error:
-        return failed(name, materials, str(error))
+        return skip(name, materials, str(error))
 
 
-def failed(name: str, materials: Materials, reason: str) -> Result:
-    """The result of a study that came to nothing, and why."""
+def skip(name: str, materials: Materials, reason: str) -> Result:
+    """The result of a study without a table, and the reason."""
     from pairlens.study.result import Result
 
     return Result(CATALOGUE[name], settings=materials.describe([], 0), skipped=reason)
-
-
-def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"pairlens.study.papers.{choose('study', name, CATALOGUE).replace('-', '_')}")

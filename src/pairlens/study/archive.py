@@ -1,4 +1,4 @@
-"""What a study has computed, kept on disk so that another study, or the same one started again, need not repeat it."""
+"""An archive of computed parts of a study on disk: another study, or a run started again, reads them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ import numpy as np
 from pairlens.attribution.explanation import Explanation
 from pairlens.errors import InputError
 from pairlens.io import documents
+from pairlens.io.files import whole_file
 
 Parts = dict[str, Any]
 """Plain JSON by name, and arrays by name."""
 
 
 class Archive:
-    """Pieces of work by what they depend on. A piece is a file that appears whole or not at all.
+    """Pieces of work by the settings that they depend on. A piece is one file, written as a whole or not at all.
 
-    Nothing is ever changed or forgotten: other settings are other pieces. So a run that was cut off repeats what an
-    uninterrupted one does, piece by piece.
+    Pieces are never changed or deleted: other settings make other pieces. A run that was interrupted therefore gives
+    the same files as an uninterrupted one.
 
     Args:
         folder: where to keep the pieces; None to keep them in memory.
@@ -31,19 +32,19 @@ class Archive:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
-        self._known: dict[str, Parts] = {}
+        self._pieces: dict[str, Parts] = {}
         if folder is not None:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise InputError(f"the folder {folder} cannot be made: {error.strerror}.") from error
-            sweep(folder)
+            remove_unfinished(folder)
 
     def recall(self, key: Any) -> Parts | None:
-        """The piece that was kept under this key, plain JSON, or None."""
+        """The piece kept under this key, which is plain JSON, or None."""
         name = _name(key)
         if self.folder is None:
-            return self._known.get(name)
+            return self._pieces.get(name)
         path = self.folder / f"{name}.npz"
         if not path.exists():
             return None
@@ -57,39 +58,36 @@ class Archive:
             ) from error
 
     def keep(self, key: Any, parts: Parts) -> None:
-        """Keep a piece."""
+        """Keep a piece under a key."""
         name = _name(key)
         if self.folder is None:
-            self._known[name] = parts
+            self._pieces[name] = parts
             return
-        arrays = {part: value for part, value in parts.items() if isinstance(value, np.ndarray)}
-        plain = {part: value for part, value in parts.items() if part not in arrays}
-        with documents.whole_file(self.folder / f"{name}.npz") as file:
+        plain, arrays = _split(parts)
+        with whole_file(self.folder / f"{name}.npz") as file:
             np.savez(file, allow_pickle=False, plain=np.array(json.dumps(plain, ensure_ascii=False)), **arrays)
 
     def remember(self, key: Any, make: Callable[[], Parts]) -> Parts:
-        """The piece under this key, made now if it was never made."""
-        found = self.recall(key)
-        if found is None:
-            self.keep(key, found := make())
-        return found
+        """The piece kept under this key; `make` makes it if there is none."""
+        parts = self.recall(key)
+        if parts is None:
+            self.keep(key, parts := make())
+        return parts
 
 
 def pack(entries: Sequence[Explanation | str]) -> Parts:
-    """Explanations, or for pairs without one the reason why, as a piece."""
+    """One piece from explanations, and from the reasons of the pairs that have none."""
     parts: Parts = {"entries": []}
     for number, entry in enumerate(entries):
-        document = entry if isinstance(entry, str) else documents.to_document(entry)
-        if isinstance(document, Mapping):
-            arrays = {name: value for name, value in document.items() if isinstance(value, np.ndarray)}
+        if not isinstance(entry, str):
+            entry, arrays = _split(documents.to_document(entry))
             parts |= {f"{number}.{name}": value for name, value in arrays.items()}
-            document = {name: value for name, value in document.items() if name not in arrays}
-        parts["entries"].append(document)
+        parts["entries"].append(entry)
     return parts
 
 
 def unpack(parts: Parts) -> list[Explanation | str]:
-    """What `pack` packed."""
+    """The explanations and reasons that `pack` put together."""
     arrays: dict[str, Parts] = {}
     for name, value in parts.items():
         number, _, part = name.partition(".")
@@ -101,10 +99,16 @@ def unpack(parts: Parts) -> list[Explanation | str]:
     ]
 
 
-def sweep(folder: Path) -> None:
-    """Remove what a run that was killed while it wrote has left behind."""
+def remove_unfinished(folder: Path) -> None:
+    """Delete the temporary files of a run that was killed while it wrote."""
     for path in folder.glob(".*.tmp"):
         path.unlink(missing_ok=True)
+
+
+def _split(parts: Mapping[str, Any]) -> tuple[Parts, Parts]:
+    """The plain JSON of a piece, and its arrays."""
+    arrays = {name: value for name, value in parts.items() if isinstance(value, np.ndarray)}
+    return {name: value for name, value in parts.items() if name not in arrays}, arrays
 
 
 def _name(key: Any) -> str:

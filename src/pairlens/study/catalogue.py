@@ -1,4 +1,4 @@
-"""The studies of both papers: what each is, where it comes from, and what the papers found. Nothing heavy is here."""
+"""The catalogue of the papers' studies: what each does and what the paper found. It imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ SECOND = "Approximate Attributions for Off-the-Shelf Siamese Transformers (Möll
 
 
 @dataclass(frozen=True)
-class About:
-    """What a study is, whatever it is run on.
+class StudyInfo:
+    """A study of the papers, independent of model and data.
 
     Attributes:
-        name: as the command has it; the study's folder is called so.
-        title: what its picture shows, in a few words.
+        name: the command's word, and the name of the study's folder.
+        title: the title of its picture.
         paper: the paper it comes from, `FIRST` or `SECOND`.
-        where: the figures or the section there.
-        says: what the paper found.
-        does: what it does, in a sentence.
-        options: the options of the command that this study listens to, beside those that all have.
+        where: the figures or the section of the paper.
+        says: the paper's finding.
+        does: the study in one sentence.
+        options: the options that the command of this study has besides `--data`, `--out` and others that all have.
     """
 
     name: str
@@ -32,7 +32,7 @@ class About:
 
 
 _ALL = (
-    About(
+    StudyInfo(
         name="convergence",
         title="How many points an integral needs",
         paper=FIRST,
@@ -43,7 +43,7 @@ _ALL = (
         does="How many integration points it takes until the contributions add up to the score, at every layer.",
         options=("layer", "reference_terms", "sweep", "points"),
     ),
-    About(
+    StudyInfo(
         name="distribution",
         title="Contributions of token pairs, layer by layer",
         paper=FIRST,
@@ -52,7 +52,7 @@ _ALL = (
         does="How the contributions of token pairs are distributed, layer by layer, and how many of them are negative.",
         options=("layer", "reference_terms", "sweep", "tol"),
     ),
-    About(
+    StudyInfo(
         name="cumulative",
         title="The strongest token pairs, added up",
         paper=FIRST,
@@ -62,7 +62,7 @@ _ALL = (
         does="How many of the strongest token pairs it takes to account for the score.",
         options=("method", "layer", "reference_terms", "tol"),
     ),
-    About(
+    StudyInfo(
         name="parts-of-speech",
         title="Parts of speech of the strongest pairs of words",
         paper=FIRST,
@@ -73,7 +73,7 @@ _ALL = (
         does="Which parts of speech the strongest pairs of words have, and how much of the score they rebuild.",
         options=("method", "layer", "reference_terms", "tol", "annotations", "spacy", "words"),
     ),
-    About(
+    StudyInfo(
         name="layers",
         title="One pair, layer by layer",
         paper=FIRST,
@@ -82,7 +82,7 @@ _ALL = (
         does="One pair of texts at every layer, side by side.",
         options=("layer", "reference_terms", "pair", "sweep", "tol"),
     ),
-    About(
+    StudyInfo(
         name="models",
         title="One pair, model by model",
         paper=FIRST,
@@ -91,7 +91,7 @@ _ALL = (
         does="One pair of texts as several models see it, side by side.",
         options=("method", "layer", "reference_terms", "pair", "tol", "other", "adjusted", "twin"),
     ),
-    About(
+    StudyInfo(
         name="failures",
         title="Where the model is furthest from people",
         paper=FIRST,
@@ -100,7 +100,7 @@ _ALL = (
         does="The pairs whose score is furthest from what people say, over and under, each explained.",
         options=("method", "layer", "reference_terms", "tol"),
     ),
-    About(
+    StudyInfo(
         name="agreement",
         title="Approximate against exact contributions",
         paper=SECOND,
@@ -110,7 +110,7 @@ _ALL = (
         does="Whether approximate contributions agree with exact ones, layer by layer.",
         options=("layer", "sweep", "tol", "adjusted", "twin"),
     ),
-    About(
+    StudyInfo(
         name="syntactic-roles",
         title="Syntactic roles that contribute together",
         paper=SECOND,
@@ -120,7 +120,7 @@ _ALL = (
         does="Which syntactic roles contribute together with which, normalised by how often they meet.",
         options=("method", "layer", "reference_terms", "tol", "annotations", "spacy", "words"),
     ),
-    About(
+    StudyInfo(
         name="negation",
         title="What a negation contributes",
         paper=SECOND,
@@ -129,7 +129,7 @@ _ALL = (
         does="Whether the model sees negation: what a cue contributes, and what becomes of the score without it.",
         options=("method", "layer", "reference_terms", "tol"),
     ),
-    About(
+    StudyInfo(
         name="adjectives",
         title="Adjectives of the same and of opposite meaning",
         paper=SECOND,
@@ -138,7 +138,7 @@ _ALL = (
         does="How the model judges adjectives of the same, the opposite and another meaning in the same sentences.",
         options=("method", "layer", "reference_terms", "tol", "wordnet", "adjectives"),
     ),
-    About(
+    StudyInfo(
         name="lexical-bias",
         title="The same word, the same meaning, and other words",
         paper=SECOND,
@@ -148,5 +148,5 @@ _ALL = (
         options=("method", "layer", "reference_terms", "tol", "annotations", "spacy", "wordnet"),
     ),
 )
-CATALOGUE = {own.name: own for own in _ALL}
+CATALOGUE = {about.name: about for about in _ALL}
 """The studies by name, in the papers' order."""

@@ -1,4 +1,4 @@
-"""What every study leaves in its folder: summary.json, a table as CSV, the raw values as Parquet, and pictures."""
+"""The files that a study writes to its folder: summary.json, a table as CSV, raw values as Parquet, and pictures."""
 
 from __future__ import annotations
 
@@ -6,57 +6,33 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairlens.errors import InputError, MissingExtra
-from pairlens.io.documents import require_pyarrow, whole_file
+from pairlens.io.files import require, require_pyarrow, whole_file, write_file
+from pairlens.study.statistics import Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Row = dict[str, Any]
-
-
-def open_folder(out: Path, name: str) -> Path:
-    """The folder of a study inside the user's one, made where it does not exist."""
-    folder = out / name
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"the folder {folder} cannot be made: {error.strerror}. Give another --out.") from error
-    return folder
-
-
-def versions(*more: str) -> dict[str, str]:
-    """The versions of what results may depend on; packages that are not installed are left out."""
-    found = {}
-    for name in ("pairlens", "torch", "transformers", "sentence-transformers", "numpy", *more):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
 
 def write_summary(folder: Path, summary: Mapping[str, Any]) -> Path:
-    """Write summary.json."""
+    """Write summary.json and return its path."""
     content = json.dumps(summary, ensure_ascii=False, indent=2, allow_nan=False)
-    return _write(folder / "summary.json", content.encode() + b"\n")
+    return write_file(folder / "summary.json", content.encode() + b"\n")
 
 
-def write_table(folder: Path, rows: Sequence[Row]) -> Path:
-    """Write table.csv; the first row names the columns."""
+def write_table(folder: Path, rows: Sequence[Record]) -> Path:
+    """Write table.csv and return its path; the first row names the columns."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(rows[0]))
     writer.writeheader()
     writer.writerows(rows)
-    return _write(folder / "table.csv", text.getvalue().encode())
+    return write_file(folder / "table.csv", text.getvalue().encode())
 
 
-def write_raw(folder: Path, stem: str, rows: Sequence[Row]) -> Path:
-    """Write the raw values as Parquet; the rows may have different fields."""
+def write_raw(folder: Path, stem: str, rows: Sequence[Record]) -> Path:
+    """Write raw values to STEM.parquet and return its path; rows may lack columns of others."""
     pa, parquet = require_pyarrow()
     columns = list(dict.fromkeys(name for row in rows for name in row))
     table = pa.table({name: [row.get(name) for row in rows] for name in columns})
@@ -66,30 +42,20 @@ def write_raw(folder: Path, stem: str, rows: Sequence[Row]) -> Path:
 
 
 def write_picture(folder: Path, stem: str, figure: Figure) -> list[Path]:
-    """Write a picture as PNG and SVG."""
+    """Write a picture to STEM.png and STEM.svg and return their paths."""
     from matplotlib import rc_context
 
     paths = []
     for suffix in ("png", "svg"):
         content = io.BytesIO()
-        # No date and no random names, so that the same picture is the same file.
+        # No date and no random names: the same picture gives the same bytes.
         metadata = {"Date": None} if suffix == "svg" else {"Software": None}
         with rc_context({"svg.hashsalt": "pairlens"}):
             figure.savefig(content, format=suffix, dpi=200, metadata=metadata)
-        paths.append(_write(folder / f"{stem}.{suffix}", content.getvalue()))
+        paths.append(write_file(folder / f"{stem}.{suffix}", content.getvalue()))
     return paths
 
 
 def require_matplotlib() -> Any:
-    """The class of figures, which needs no display and changes nothing outside of itself."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "study") from error
-    return Figure
-
-
-def _write(path: Path, content: bytes) -> Path:
-    with whole_file(path) as file:
-        file.write(content)
-    return path
+    """Matplotlib's class of figures, which needs no display; an error names the extra to install."""
+    return require("matplotlib.figure", "study").Figure

@@ -1,4 +1,4 @@
-"""What all studies share: the model, the pairs, and their explanations, each of which is made once."""
+"""The materials that all studies share: the model, the pairs, and their explanations, each of which is made once."""
 
 from __future__ import annotations
 
@@ -13,49 +13,55 @@ import numpy as np
 import pairlens
 from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.explanation import Explanation
+from pairlens.attribution.options import resolve_treatment
 from pairlens.errors import InputError, NotConverged, NumericalError, ReferenceWarning, TruncationWarning, choose, whole
-from pairlens.io.tables import Row
-from pairlens.lens import OTHERS, Lens
+from pairlens.io.pairs import PairRow
+from pairlens.lens import Lens
+from pairlens.methods import choose_method
 from pairlens.shapes import Array
 from pairlens.study.archive import Archive, pack, unpack
 from pairlens.study.statistics import score
 from pairlens.study.views import Choice, View
+from pairlens.text import Unit, words
 
 if TYPE_CHECKING:
     from pairlens.study.language.annotations import Annotations
     from pairlens.study.language.wordnet import WordNet
 
 CHUNK = 32
-"""Pairs that are kept in one piece."""
+"""Pairs in one piece of the archive."""
 SWEEP = 40
-"""Pairs that are explained at every layer, unless something else is asked for."""
+"""Pairs that are explained at every layer by default."""
+FORWARD = 256
+"""Texts in one call of the encoder, for plain scores."""
 OF_A_TEXT = (InputError, NotConverged, NumericalError)
-Explained = list[tuple[Row, Explanation]]
+Explained = list[tuple[PairRow, Explanation]]
 
 
 @dataclass
 class Materials:
-    """What studies are made of.
+    """The inputs of studies, and the explanations made of them.
 
     Attributes:
         lens: the model.
         pairs: the pairs of texts, with or without a score: `(a, b)`, `(a, b, score)`, or rows of a table.
-        choice: how to explain, where that is not left to the study.
-        sweep: how many of the pairs, the first ones, are explained at every layer, which is costly; None to leave it to
-            the study.
+        choice: how to explain; each study has its own default.
+        sweep: how many of the pairs, the first ones, are explained at every layer, which is costly; None for the
+            study's default.
         measure: "cosine" or "dot"; the model's own by default.
         tol: the largest relative gap of a text, for methods that integrate.
-        seed: of everything that is drawn.
-        words: whether a word's contribution is the "sum" of its tokens', or the "mean" as the first paper has it.
+        seed: the seed of all random draws.
+        words: whether a word's contribution is the "sum" of its tokens', or the "mean" as in the first paper.
         points: the largest number of points in the study of convergence.
-        pair: the number of the pair that is shown where a study shows one; None to let it choose.
+        pair: the number of the pair that a study of one pair shows; None to let it choose.
         annotations: parts of speech, lemmas and dependencies, for studies that need them.
-        wordnet: synonyms and antonyms, likewise.
-        adjectives: pairs of adjectives with their relation, beside those that pairlens brings.
+        wordnet: synonyms and antonyms, for studies that need them.
+        adjectives: pairs of adjectives with their relation, added to the built-in ones.
         others: further models, for the study that compares them.
-        adjusted: a model with exact attributions. `twin`: the same model, trained alike, without them.
+        adjusted: a model with exact attributions.
+        twin: the same model, trained alike, without exact attributions.
         archive: where explanations are kept; in memory by default.
-        together: how many pairs are explained at a time: a GPU wants many, and a run that is cut off loses as many.
+        together: how many pairs are explained at a time: more use a GPU better, and are lost when a run is interrupted.
         data: the name of the data.
         progress: show progress bars.
 
@@ -90,7 +96,7 @@ class Materials:
 
     def __post_init__(self) -> None:
         self.pairs = [
-            pair if isinstance(pair, Row) else Row(number, number, *pair[:2], score=(*pair, None)[2])
+            pair if isinstance(pair, PairRow) else PairRow(number, number, *pair[:2], score=(*pair, None)[2])
             for number, pair in enumerate(self.pairs, 1)
         ]
         if not self.pairs:
@@ -102,38 +108,42 @@ class Materials:
         self.measure = self._measure(self.lens)
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[PairRow]:
         """All pairs."""
         return list(self.pairs)
 
-    def few(self, most: int = SWEEP) -> list[Row]:
-        """The pairs that are explained at every layer: as many as was asked for, or `most`."""
+    def few(self, most: int = SWEEP) -> list[PairRow]:
+        """The pairs to explain at every layer: the first `sweep`, or the first `most` by default."""
         return self.rows[: most if self.sweep is None else self.sweep]
 
-    def explain(self, view: View, rows: Sequence[Row] | None = None, *, lens: Lens | None = None) -> Explained:
-        """Explanations of pairs, at the level of tokens; those that cannot be explained are left out, and noted.
+    def labelled(self) -> tuple[list[PairRow], Array]:
+        """The pairs that people have scored, and these scores from 0 to 1, (pairs,)."""
+        rows = [row for row in self.rows if row.score is not None]
+        return rows, scaled(np.array([float(row.score or 0) for row in rows]))
+
+    def explain(self, view: View, rows: Sequence[PairRow] | None = None, *, lens: Lens | None = None) -> Explained:
+        """Explanations of pairs, at the level of tokens; pairs that cannot be explained are noted in `left_out`.
 
         Args:
-            view: how.
-            rows: which pairs; all by default.
+            view: how to explain.
+            rows: the pairs; all by default.
             lens: another model than the study's own.
         """
         return list(self._stream(view, self.rows if rows is None else rows, lens or self.lens))
 
     def of_texts(self, view: View, pairs: Iterable[tuple[str, str]]) -> list[Explanation | None]:
-        """Explanations of texts that are not in the data, None for those that cannot be explained."""
-        rows = [Row(number, number, a, b) for number, (a, b) in enumerate(pairs, 1)]
-        found = {row.number: e for row, e in self._stream(view, rows, self.lens, note=False)}
-        return [found.get(row.number) for row in rows]
+        """Explanations of texts that are not in the data, None for pairs that cannot be explained."""
+        rows = [PairRow(number, number, a, b) for number, (a, b) in enumerate(pairs, 1)]
+        explained = {row.number: e for row, e in self._stream(view, rows, self.lens, note=False)}
+        return [explained.get(row.number) for row in rows]
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> Array:
-        """The model's own scores, by plain forward passes, (pairs,); NaN where a text cannot be read."""
+        """The model's own scores, by plain forward passes, (pairs,); NaN for a text that cannot be read."""
         encoder: Any = self.lens.encoder
         vectors: dict[str, Array] = {}
-        texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-        for start in range(0, len(texts), 256):
+        for texts in cut(list(dict.fromkeys(text for pair in pairs for text in pair)), FORWARD):
             read = {}
-            for text in texts[start : start + 256]:
+            for text in texts:
                 try:
                     read[text] = encoder.read(text)
                 except InputError:
@@ -145,7 +155,7 @@ class Materials:
         return score(a, b, str(self.measure))
 
     def describe(self, views: Sequence[View], pairs: int, **more: Any) -> dict[str, Any]:
-        """What a result was made of, for its summary."""
+        """The settings of a result, for its summary."""
         out = {view.label: self.left_out[view.label] for view in views if self.left_out.get(view.label)}
         return {
             "model": self.lens.name,
@@ -163,71 +173,81 @@ class Materials:
             **more,
         }
 
-    def bar(self, total: int, what: str, unit: str = " pairs") -> Any:
-        """A progress bar, on a terminal."""
+    def key(self, what: str, view: View, rows: Sequence[PairRow], lens: Lens, **more: Any) -> dict[str, Any]:
+        """The key of a piece of the archive: everything that it depends on."""
+        return {
+            "what": what,
+            "pairlens": pairlens.__version__,
+            "model": lens.encoder.fingerprint,
+            "dtype": lens.encoder.precision,
+            "measure": self._measure(lens),
+            **view.options,
+            "pairs": [[row.a, row.b] for row in rows],
+            **more,
+        }
+
+    def leave_out(self, view: View, row: PairRow, reason: str) -> None:
+        """Note that a pair cannot be explained in a view."""
+        self.left_out.setdefault(view.label, {})[row.number] = reason
+
+    def bar(self, total: int, what: str) -> Any:
+        """A progress bar over pairs, shown on a terminal."""
         from tqdm.auto import tqdm
 
-        return tqdm(total=total, desc=what, unit=unit, disable=None if self.progress else True, leave=False)
+        return tqdm(total=total, desc=what, unit=" pairs", disable=None if self.progress else True, leave=False)
 
     # Inside.
 
     def _measure(self, lens: Lens) -> str:
-        """How a model's embeddings are compared: as was asked for, or each model's own way."""
-        return lens._treatment(None, self._asked)[1]
+        """The measure that the user asked for, or the model's own."""
+        return resolve_treatment(lens.encoder, None, self._asked)[1]
 
-    def _stream(self, view: View, rows: Sequence[Row], lens: Lens, *, note: bool = True) -> Iterator[tuple[Row, Any]]:
+    def _stream(
+        self, view: View, rows: Sequence[PairRow], lens: Lens, *, note: bool = True
+    ) -> Iterator[tuple[PairRow, Any]]:
         with self.bar(len(rows), view.label) as bar:
             for group in cut(rows, self.together):
                 for row, entry in zip(group, self._entries(view, group, lens), strict=True):
                     if not isinstance(entry, str):
                         yield row, entry
                     elif note:
-                        self.left_out.setdefault(view.label, {})[row.number] = entry
+                        self.leave_out(view, row, entry)
                 bar.update(len(group))
 
-    def _key(self, view: View, rows: Sequence[Row], lens: Lens) -> dict[str, Any]:
-        return {
-            "what": "explanations",
-            "pairlens": pairlens.__version__,
-            "model": lens.encoder.fingerprint,
-            "dtype": lens.encoder.precision,
-            "measure": self._measure(lens),
-            "tol": self.tol,
-            **view.options,
-            "settings": repr(OTHERS[view.method]()) if view.method in OTHERS else "",
-            "pairs": [[row.a, row.b] for row in rows],
-        }
+    def _key(self, view: View, rows: Sequence[PairRow], lens: Lens) -> dict[str, Any]:
+        method = choose_method(view.method, view.layer, None)
+        return self.key("explanations", view, rows, lens, tol=self.tol, settings=repr(method))
 
-    def _entries(self, view: View, rows: Sequence[Row], lens: Lens) -> list[Explanation | str]:
-        """Explanations as they were kept, or made now: all of them where one piece is missing, as the first time."""
+    def _entries(self, view: View, rows: Sequence[PairRow], lens: Lens) -> list[Explanation | str]:
+        """Explanations from the archive, or all of them made anew if one piece is missing."""
         kept = [self.archive.recall(self._key(view, piece, lens)) for piece in cut(rows, CHUNK)]
-        whole = [unpack(piece) for piece in kept if piece is not None]
-        if len(whole) == len(kept):
-            return [entry for piece in whole for entry in piece]
+        pieces = [unpack(piece) for piece in kept if piece is not None]
+        if len(pieces) == len(kept):
+            return [entry for piece in pieces for entry in piece]
         return self._covered(view, rows, lens) or self._make(view, rows, lens)
 
-    def _covered(self, view: View, rows: Sequence[Row], lens: Lens) -> list[Explanation | str] | None:
-        """Some of the pairs out of what another study has kept of all of them; None where anything is missing."""
+    def _covered(self, view: View, rows: Sequence[PairRow], lens: Lens) -> list[Explanation | str] | None:
+        """Some of the pairs, from pieces that another study kept of all pairs; None if anything is missing."""
         wanted = {(row.a, row.b) for row in rows}
-        found: dict[tuple[str, str], Explanation | str] = {}
+        entries: dict[tuple[str, str], Explanation | str] = {}
         for piece in cut(self.rows, CHUNK):
             if not wanted.isdisjoint((row.a, row.b) for row in piece):
                 kept = self.archive.recall(self._key(view, piece, lens))
                 if kept is None:
                     return None
-                found |= {(row.a, row.b): entry for row, entry in zip(piece, unpack(kept), strict=True)}
-        return [found[row.a, row.b] for row in rows] if wanted <= found.keys() else None
+                entries |= {(row.a, row.b): entry for row, entry in zip(piece, unpack(kept), strict=True)}
+        return [entries[row.a, row.b] for row in rows] if wanted <= entries.keys() else None
 
-    def _make(self, view: View, rows: Sequence[Row], lens: Lens) -> list[Explanation | str]:
-        """Explain pairs in this view and in those that cost nothing more, and keep them all."""
+    def _make(self, view: View, rows: Sequence[PairRow], lens: Lens) -> list[Explanation | str]:
+        """Explain pairs in this view and in its siblings, which cost nothing more, and keep them all."""
         done = self._decompose(view, list(dict.fromkeys(text for row in rows for text in (row.a, row.b))), lens)
-        own: list[Explanation | str] = []
+        wanted: list[Explanation | str] = []
         for sibling in view.siblings(self._measure(lens)):
             for piece in cut(rows, CHUNK):
                 entries = [self._compare(done[row.a], done[row.b], sibling, lens) for row in piece]
                 self.archive.keep(self._key(sibling, piece, lens), pack(entries))
-                own += entries if sibling == view else []
-        return own
+                wanted += entries if sibling == view else []
+        return wanted
 
     def _compare(self, a: Contributions | str, b: Contributions | str, view: View, lens: Lens) -> Explanation | str:
         if isinstance(a, str) or isinstance(b, str):
@@ -240,31 +260,59 @@ class Materials:
             return str(error)
 
     def _decompose(self, view: View, texts: Sequence[str], lens: Lens) -> Mapping[str, Contributions | str]:
+        """The contributions of texts, or for a text that has none the reason."""
         options: dict[str, Any] = {**view.options, "measure": self._measure(lens), "tol": self.tol, "progress": False}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TruncationWarning)
             try:
                 return dict(zip(texts, lens.decompose(texts, **options), strict=True))
             except OF_A_TEXT:
-                next(lens.decompose(["one"], **options))  # options that cannot be used are no fault of a text
-                found: dict[str, Contributions | str] = {}
+                next(lens.decompose(["one"], **options))  # wrong options are an error of the run, not of a text
+                contributions: dict[str, Contributions | str] = {}
                 for text in texts:
                     try:
-                        found[text] = next(lens.decompose([text], **options))
+                        contributions[text] = next(lens.decompose([text], **options))
                     except OF_A_TEXT as error:
-                        found[text] = str(error)
-                return found
+                        contributions[text] = str(error)
+                return contributions
 
 
-def cut(rows: Sequence[Row], size: int) -> list[Sequence[Row]]:
-    """Pieces of so many rows, and a last one with the rest."""
+def cut(rows: Sequence[Any], size: int) -> list[Sequence[Any]]:
+    """Consecutive pieces of `size` rows; the last one may be shorter."""
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
+def scaled(labels: Array) -> Array:
+    """Labels from 0 to 1: divided by 5 where any is above 1, and by the largest where any is above 5.
+
+    Example:
+        >>> scaled(np.array([0.0, 2.5, 5.0]))
+        array([0. , 0.5, 1. ])
+        >>> scaled(np.array([50.0, 100.0]))
+        array([0.5, 1. ])
+    """
+    most = float(labels.max(initial=0.0))
+    return labels / (1 if most <= 1 else max(5.0, most))
+
+
+def longer(row: PairRow) -> int:
+    """The number of words of a pair's longer text."""
+    return max(len(words(row.a)), len(words(row.b)))
+
+
+def text_units(units: Sequence[Unit]) -> list[int]:
+    """The places of the units that are neither special tokens nor prompts."""
+    return [place for place, unit in enumerate(units) if unit.kind == "text"]
+
+
 def text_tokens(e: Explanation) -> Array:
-    """The matrix without special tokens and prompts, (text units of a, of b)."""
-    a, b = (np.array([unit.kind == "text" for unit in units]) for units in (e.units_a, e.units_b))
-    return e.matrix[np.ix_(a, b)]
+    """The matrix without special tokens and prompts, (text units of a, text units of b)."""
+    return e.matrix[np.ix_(text_units(e.units_a), text_units(e.units_b))]
+
+
+def unit_at(units: Sequence[Unit], start: int) -> int:
+    """The place of the unit that begins at a character of the text."""
+    return next(place for place in text_units(units) if units[place].start == start)
 
 
 def open_archive(out: Path) -> Archive:

@@ -1,4 +1,4 @@
-"""What the pictures of all studies have in common: sheets, colours, and a caption that says what they are made of."""
+"""The style that the pictures of all studies share: sheets, colours, and a caption with the model and the pairs."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import numpy as np
 
 from pairlens.render.colours import LIGHT
 from pairlens.study.files import require_matplotlib
+from pairlens.study.result import short_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which the colour-blind can tell apart; lines and markers differ too.
+# Okabe and Ito's colours, which colour-blind readers can tell apart; lines and markers differ too.
 CATEGORIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#777777")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
-INK, FAINT, GRID = LIGHT.ink, LIGHT.faint, "#e8e8e8"
+INK, FAINT, GRID, GUIDE = LIGHT.ink, LIGHT.faint, "#e8e8e8", "#888888"
 SIZE = 7.5
-"""Points of the smallest text."""
+"""Size of the smallest text, in points."""
 WIDTH = 9.0
-"""Inches."""
+"""Width of a sheet, in inches."""
 LEGEND: dict[str, Any] = {
     "fontsize": SIZE,
     "labelcolor": INK,
@@ -33,14 +34,14 @@ LEGEND: dict[str, Any] = {
 
 
 def sheet(height: float, rows: int = 1, columns: int = 1, *, width: float = WIDTH, **more: Any) -> tuple[Figure, Any]:
-    """A figure and its axes, (rows, columns), in the studies' style; nothing outside of them changes.
+    """A figure and its axes, (rows, columns), in the studies' style; matplotlib's global settings stay as they are.
 
     Args:
         height: inches, without the title.
-        rows: of axes.
-        columns: of axes.
+        rows: rows of axes.
+        columns: columns of axes.
         width: inches.
-        more: for matplotlib's `subplots`.
+        more: arguments of matplotlib's `subplots`.
     """
     figure_class = require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -66,16 +67,16 @@ def clean(axes: Axes) -> None:
 
 
 def caption(figure: Figure, title: str, settings: Any, note: str = "") -> None:
-    """Title a figure: what it shows and, below, of which model and how many pairs."""
-    model = str(settings["model"]).rstrip("/").rsplit("/", 1)[-1]
+    """Write the title of a figure and, below it, the model and the number of pairs."""
     pairs = settings["pairs"]
-    parts = [model, f"{pairs:,} {'pair' if pairs == 1 else 'pairs'}", *([note] if note else [])]
+    parts = [short_name(settings["model"]), f"{pairs:,} {'pair' if pairs == 1 else 'pairs'}", *([note] if note else [])]
     figure.suptitle(f"{title}\n", fontsize=SIZE + 3.5, color=INK, x=0.01, ha="left", fontweight="bold")
-    figure.text(0.01, _below_title(figure), ", ".join(parts), fontsize=SIZE + 1, color=FAINT, ha="left", va="top")
+    below_title = 1 - (SIZE + 3.5) * 1.75 / 72 / float(figure.get_size_inches()[1])
+    figure.text(0.01, below_title, ", ".join(parts), fontsize=SIZE + 1, color=FAINT, ha="left", va="top")
 
 
 def label(axes: Axes, *, x: str = "", y: str = "", title: str = "") -> None:
-    """Name what axes show, with units."""
+    """Write the names of the axes, with units, and the title above them."""
     if x:
         axes.set_xlabel(x, fontsize=SIZE + 0.5, color=INK)
     if y:
@@ -85,19 +86,52 @@ def label(axes: Axes, *, x: str = "", y: str = "", title: str = "") -> None:
 
 
 def legend(axes: Axes, **more: Any) -> None:
-    """A legend in the studies' style."""
+    """Draw a legend in the studies' style."""
     axes.legend(**{**LEGEND, **more})
 
 
 def legend_below(figure: Figure, axes: Axes, **more: Any) -> None:
-    """One legend for all axes of a figure, below them."""
+    """Draw one legend for all axes of a figure, below them."""
     handles, names = axes.get_legend_handles_labels()
     style: dict[str, Any] = {**LEGEND, "loc": "outside lower center", "ncols": len(names), **more}
     figure.legend(handles, names, **style)
 
 
+def guide(axes: Axes, *, y: float = 0.0) -> None:
+    """Draw a thin horizontal line behind the data."""
+    axes.axhline(y, color=GUIDE, linewidth=0.8, zorder=0)
+
+
+def bars(axes: Axes, place: int, values: Sequence[float], height: float, **more: Any) -> list[float]:
+    """Draw one series of horizontal bars, one in every row, and return their heights.
+
+    Args:
+        axes: where.
+        place: which of the four series of a row this is.
+        values: the bars' lengths, the top row first.
+        height: the thickness of a bar, of a row of 1.
+        more: arguments of matplotlib's `barh`.
+    """
+    heights = [-(row + (place - 1.5) * 0.2) for row in range(len(values))]
+    axes.barh(heights, values, height=height, color=more.pop("color", CATEGORIES[place]), **more)
+    return heights
+
+
+def bar_names(axes: Axes, names: Sequence[str]) -> None:
+    """Name the rows of `bars`, the top row first, and write their lengths in per cent."""
+    axes.set_yticks([-row for row in range(len(names))], names)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+    percent(axes.xaxis)
+
+
+def layer_name(layer: int | None, layers: int) -> str:
+    """A layer's number; the last one is marked as the output."""
+    return f"{layer} (output)" if layer == layers else str(layer)
+
+
 def depths(layers: Sequence[int]) -> list[Any]:
-    """A colour for every layer, light at the input and dark at the output, so that they are in order in grey too."""
+    """A colour for every layer, from light at the input to dark at the output: ordered in grey print too."""
     from matplotlib import colormaps
 
     places = np.linspace(0.85, 0.0, len(layers)) if len(layers) > 1 else [0.3]
@@ -109,8 +143,3 @@ def percent(axis: Any, decimals: int = 0) -> None:
     from matplotlib.ticker import PercentFormatter
 
     axis.set_major_formatter(PercentFormatter(1.0, decimals=decimals, symbol="\N{NO-BREAK SPACE}%"))
-
-
-def _below_title(figure: Figure) -> float:
-    height = float(figure.get_size_inches()[1])
-    return 1 - (SIZE + 3.5) * 1.75 / 72 / height

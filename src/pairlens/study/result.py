@@ -1,4 +1,4 @@
-"""What a study gives: a table, a picture, a summary, and the files of them."""
+"""The result of a study: a table, a picture, sentences, their files, and numbers written for a sentence."""
 
 from __future__ import annotations
 
@@ -8,37 +8,38 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairlens.errors import InputError, MissingExtra
+from pairlens.errors import InputError
+from pairlens.io.files import require, versions
 from pairlens.study import files
-from pairlens.study.catalogue import About
+from pairlens.study.catalogue import StudyInfo
+from pairlens.study.statistics import Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Row = dict[str, Any]
-
 
 class Lacking(InputError):
-    """A study was not given something that it cannot do without; the message says what."""
+    """A study lacks an input that it needs; the message says which."""
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The outcome of a study.
+    """The result of a study.
 
     Attributes:
-        about: which study.
+        about: the study.
         table: the numbers of the picture, one row each.
-        raw: the values behind them, pair by pair.
-        figures: the numbers that matter, by name.
-        sentences: what they say.
-        settings: what they were made of: model, data, pairs, views.
-        skipped: why there is nothing of all this, if there is not.
+        raw: the values behind the table, pair by pair.
+        figures: the most important numbers, by name.
+        sentences: the most important numbers in words.
+        settings: model, data, pairs and views.
+        draw: makes the picture.
+        skipped: the reason why the study has no table, if it has none.
     """
 
-    about: About
-    table: list[Row] = field(default_factory=list)
-    raw: list[Row] = field(default_factory=list)
+    about: StudyInfo
+    table: list[Record] = field(default_factory=list)
+    raw: list[Record] = field(default_factory=list)
     figures: Mapping[str, Any] = field(default_factory=dict)
     sentences: Sequence[str] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -51,20 +52,17 @@ class Result:
         return self.about.name
 
     @cached_property
-    def summary(self) -> Row:
-        """Everything but the table, ready for JSON."""
-        about = {"study": self.about.name, "title": self.about.title}
-        papers = {"title": self.about.paper, "where": self.about.where, "says": self.about.says}
-        if self.skipped:
-            return {**about, "skipped": self.skipped, "paper": papers, "settings": dict(self.settings)}
-        return {
-            **about,
-            "sentences": list(self.sentences),
-            "figures": dict(self.figures),
-            "paper": papers,
+    def summary(self) -> Record:
+        """Everything except the table and the raw values, ready for JSON."""
+        about = {"study": self.name, "title": self.about.title}
+        rest = {
+            "paper": {"title": self.about.paper, "where": self.about.where, "says": self.about.says},
             "settings": dict(self.settings),
-            "versions": files.versions(),
         }
+        if self.skipped:
+            return {**about, "skipped": self.skipped, **rest}
+        content = {"sentences": list(self.sentences), "figures": dict(self.figures)}
+        return {**about, **content, **rest, "versions": versions()}
 
     def plot(self) -> Figure:
         """The picture."""
@@ -74,24 +72,30 @@ class Result:
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MissingExtra("pandas", "study") from error
-        return pd.DataFrame(self.table)
+        return require("pandas", "study").DataFrame(self.table)
 
     def save(self, folder: Path) -> list[Path]:
-        """Write summary.json, and unless it was skipped table.csv, pairs.parquet, NAME.png and NAME.svg."""
+        """Write summary.json and, unless the study was skipped, table.csv, pairs.parquet, NAME.png and NAME.svg."""
         if self.skipped:
             for old in ("table.csv", "pairs.parquet", f"{self.name}.png", f"{self.name}.svg"):
-                (folder / old).unlink(missing_ok=True)  # of a run that had what this one lacks
+                (folder / old).unlink(missing_ok=True)  # of an earlier run that had the missing input
             return [files.write_summary(folder, self.summary)]
         return [
             files.write_table(folder, self.table),
             files.write_raw(folder, "pairs", self.raw),
             *files.write_picture(folder, self.name, self.plot()),
-            files.write_summary(folder, self.summary),  # last: where it is, all the rest is
+            files.write_summary(folder, self.summary),  # last: a folder with a summary is complete
         ]
+
+
+def short_name(model: str) -> str:
+    """A model's name without its owner or folders.
+
+    Example:
+        >>> short_name("sentence-transformers/all-MiniLM-L6-v2")
+        'all-MiniLM-L6-v2'
+    """
+    return model.rstrip("/").rsplit("/", 1)[-1]
 
 
 def percent(value: float) -> str:

@@ -35,11 +35,11 @@ def pearson(x: Array, y: Array) -> float | None:
         >>> pearson(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0]))
         1.0
     """
-    a, b = (np.asarray(values).ravel() - np.mean(values) for values in (x, y))
-    size = np.sqrt((a**2).sum() * (b**2).sum())
-    if len(a) < FEWEST or size == 0:
+    if np.size(x) < FEWEST:
         return None
-    return float(np.clip(a @ b / size, -1, 1))
+    a, b = (np.ravel(values) - np.mean(values) for values in (x, y))
+    size = np.sqrt((a**2).sum() * (b**2).sum())
+    return float(np.clip(a @ b / size, -1, 1)) if size else None
 
 
 def spearman(x: Array, y: Array) -> float | None:
@@ -51,7 +51,7 @@ def spearman(x: Array, y: Array) -> float | None:
         >>> spearman(np.array([1.0, 1.0, 1.0]), np.array([0.1, 0.2, 0.3])) is None
         True
     """
-    return pearson(*(rankdata(np.asarray(values).ravel()) for values in (x, y)))
+    return pearson(*(rankdata(np.ravel(values)) for values in (x, y)))
 
 
 def mean_of(values: Iterable[float | None]) -> float | None:
@@ -105,11 +105,11 @@ def where(rows: Iterable[Record], **values: Any) -> list[Record]:
     return [row for row in rows if all(row[column] == value for column, value in values.items())]
 
 
-def group(rows: Iterable[Record], *columns: str) -> dict[tuple[Any, ...], list[Record]]:
+def group_by(rows: Iterable[Record], *columns: str) -> dict[tuple[Any, ...], list[Record]]:
     """The rows by their values in some columns, in order of appearance.
 
     Example:
-        >>> {key: len(rows) for key, rows in group([{"layer": 0}, {"layer": 1}, {"layer": 0}], "layer").items()}
+        >>> {key: len(rows) for key, rows in group_by([{"layer": 0}, {"layer": 1}, {"layer": 0}], "layer").items()}
         {(0,): 2, (1,): 1}
     """
     groups: dict[tuple[Any, ...], list[Record]] = {}

@@ -1,4 +1,4 @@
-"""Ways to explain the pairs of a study: a method, perhaps a layer, and what becomes of the reference's share."""
+"""The ways in which a study explains its pairs: method, layer and reference terms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pairlens.attribution.treatments import space_for
 from pairlens.lens import Lens
 
 SIBLINGS = {"raw": ("ignore", "shift")}
-"""Treatments that take the same embedding apart, so that one decomposition serves them all."""
+"""Reference terms that decompose the same embedding: one decomposition serves them all."""
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,8 @@ class View:
     """One way to explain pairs.
 
     Attributes:
-        method: as `Lens.explain` has it.
-        layer: of integrated-jacobian; None for the other methods.
+        method: a method of `Lens.explain`.
+        layer: the layer of integrated-jacobian; None for the other methods.
         reference_terms: "project", "shift", "keep" or "ignore".
 
     Example:
@@ -32,14 +32,10 @@ class View:
     reference_terms: str
 
     @property
-    def name(self) -> str:
-        """What it is called without the reference terms."""
-        return self.method if self.layer is None else f"layer {self.layer}"
-
-    @property
     def label(self) -> str:
-        """What it is called in tables and pictures."""
-        return f"{self.name}, {self.reference_terms}"
+        """The name of the view in tables and pictures."""
+        name = self.method if self.layer is None else f"layer {self.layer}"
+        return f"{name}, {self.reference_terms}"
 
     @property
     def options(self) -> dict[str, Any]:
@@ -47,18 +43,18 @@ class View:
         return {"method": self.method, "layer": self.layer, "reference_terms": self.reference_terms}
 
     def siblings(self, measure: str) -> list[View]:
-        """The views whose explanations the same decomposition gives, this one among them."""
-        terms = SIBLINGS.get(space_for(self.reference_terms, measure), (self.reference_terms,))
-        return [View(self.method, self.layer, own) for own in terms]
+        """The views that need the same decomposition, this one included."""
+        siblings = SIBLINGS.get(space_for(self.reference_terms, measure), (self.reference_terms,))
+        return [View(self.method, self.layer, terms) for terms in siblings]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a user asked for; None leaves it to the study.
+    """The user's choice of views; None leaves a part of it to the study.
 
     Attributes:
         method: "shapley", "fade", "integrated-jacobian", "occlusion" or "output".
-        layers: of integrated-jacobian; negative ones count from the end.
+        layers: layers of integrated-jacobian; negative ones count from the end.
         reference_terms: "project", "shift", "keep" or "ignore".
     """
 
@@ -67,9 +63,9 @@ class Choice:
     reference_terms: str | None = None
 
     def standard(self, lens: Lens) -> list[View]:
-        """The views of a study about what a model looks at: the library's default, then the papers' settings.
+        """The views of a study at one layer: the library's default, then the papers' settings.
 
-        What the user asked for replaces both.
+        A choice of the user replaces both.
         """
         if self == Choice():
             papers = View("integrated-jacobian", papers_layer(lens), self.terms(lens)[-1])
@@ -79,19 +75,23 @@ class Choice:
         return [View(method, layer, self.terms(lens)[0]) for layer in layers]
 
     def sweep(self, lens: Lens) -> list[View]:
-        """Integrated Jacobians at every layer, with every treatment in question."""
+        """Integrated Jacobians at every layer, with each of the reference terms in question."""
+        return [view for terms in self.terms(lens) for view in self.by_layer(lens, terms)]
+
+    def by_layer(self, lens: Lens, terms: str | None = None) -> list[View]:
+        """Integrated Jacobians at every layer, with the default reference terms or others."""
         layers = range(lens.layers + 1) if self.layers is None else _layers(lens, self.layers)
-        return [View("integrated-jacobian", layer, terms) for terms in self.terms(lens) for layer in layers]
+        return [View("integrated-jacobian", layer, terms or self.terms(lens)[0]) for layer in layers]
 
     def terms(self, lens: Lens) -> list[str]:
-        """The treatments in question: the default and the papers' approximation, which for an adjusted model is it."""
+        """The reference terms in question: the default and the papers' approximation, equal for adjusted models."""
         if self.reference_terms is not None:
             return [self.reference_terms]
         return ["shift"] if lens.adjusted else ["project", "ignore"]
 
 
 def papers_layer(lens: Lens) -> int:
-    """The layer of the papers' figures, 9 of 12, or what comes closest to it.
+    """The layer of the papers' figures, 9 of 12, or the nearest in a model with another number of layers.
 
     Example:
         >>> from pairlens import Lens

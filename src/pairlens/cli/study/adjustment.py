@@ -13,7 +13,7 @@ from pairlens.cli.session import session, tell
 from pairlens.errors import InputError
 
 if TYPE_CHECKING:
-    from pairlens.study.adjustment.table import Table
+    from pairlens.study.adjustment.table import AdjustmentTable
 
 
 @session()
@@ -52,31 +52,26 @@ def adjustment(
     adjust.quieten()
     from pairlens.adjusted.data import check_evaluation, read_pairs
     from pairlens.adjusted.recipe import Recipe
-    from pairlens.study import files
+    from pairlens.io.files import make_folder
     from pairlens.study.adjustment.table import PAPERS_BASES
     from pairlens.study.adjustment.trainings import line_up
 
+    recipe: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "lr": lr, "weight_decay": weight_decay}
+    recipe |= {"warmup": warmup, "precision": precision}
+    Recipe(**recipe)  # raises if a value is wrong, before the data are read
     read: dict[str, Any] = {"columns": columns, "score": column_score, "max_score": max_score}
-    Recipe(epochs=epochs, batch_size=batch_size, lr=lr, weight_decay=weight_decay, warmup=warmup, precision=precision)
     splits = {"train": read_pairs(data, **read)}
-    for name, given, split in (("dev", dev, "validation"), ("test", test, "test")):
-        splits[name] = check_evaluation(read_pairs(given, split=split, **read))
-    recipe = {
-        "epochs": epochs,
-        "batch-size": batch_size,
-        "lr": lr,
-        "weight-decay": weight_decay,
-        "warmup": warmup,
-        "precision": precision,
-    }
+    for name, path, split in (("dev", dev, "validation"), ("test", test, "test")):
+        splits[name] = check_evaluation(read_pairs(path, split=split, **read))
+    recipe = {name.replace("_", "-"): value for name, value in recipe.items()}
     given = {"data": data, "dev": dev, "test": test, "device": device, "max-score": max_score}
     given |= {"column-a": column_a, "column-b": column_b, "column-score": column_score}
     options = [f"--{name}={value}" for name, value in (recipe | given).items() if value is not None]
-    asked = {"pairlens": __version__, **recipe, "data": {name: own.describe() for name, own in splits.items()}}
+    asked = {"pairlens": __version__, **recipe, "data": {name: pairs.describe() for name, pairs in splits.items()}}
     names = list(PAPERS_BASES) if bases is None else [name.strip() for name in bases.split(",") if name.strip()]
     if not names:
         raise InputError("--bases names no model: give hub ids or folders, with commas between them.")
-    folder = files.open_folder(out, "adjustment")
+    folder = make_folder(out / "adjustment", "--out")
     table = _work(folder, line_up(names, seeds), options, asked, jobs=jobs, keep_models=keep_models, restart=restart)
     _show(table)
     saved = table.save(folder)
@@ -89,18 +84,11 @@ def adjustment(
 
 
 def _work(
-    folder: Path,
-    trainings: list[Any],
-    options: list[str],
-    asked: dict[str, Any],
-    *,
-    jobs: int,
-    keep_models: bool,
-    restart: bool,
-) -> Table:
-    """Train what is left to train."""
+    folder: Path, trainings: list[Any], options: list[str], asked: dict[str, Any], *, restart: bool, **more: Any
+) -> AdjustmentTable:
+    """Run the trainings that are not in the journal; `more` goes to `train_all`."""
     from pairlens.io.journal import Journal
-    from pairlens.study.adjustment.table import Table
+    from pairlens.study.adjustment.table import AdjustmentTable
     from pairlens.study.adjustment.trainings import train_all
 
     with Journal(folder / "journal.jsonl", asked, restart=restart) as journal:
@@ -109,17 +97,17 @@ def _work(
             tell(f"going on after {done} trainings")
         models = folder / "models"
         try:
-            records = train_all(trainings, models, options, journal, jobs=jobs, keep_models=keep_models, report=tell)
+            records = train_all(trainings, models, options, journal, report=tell, **more)
         except KeyboardInterrupt as error:
             tell("interrupted. Give the same command again to go on.")
             raise typer.Exit(130) from error
         if models.is_dir() and not any(models.iterdir()):
             models.rmdir()
-    return Table(records, asked)
+    return AdjustmentTable(records, asked)
 
 
-def _show(table: Table) -> None:
-    """The table in the terminal."""
+def _show(table: AdjustmentTable) -> None:
+    """Print the table to the terminal."""
     from rich import box
     from rich.console import Console
     from rich.table import Table as Grid

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairlens.cli import options
+from pairlens.cli.adjust import both_columns
 from pairlens.cli.session import session, tell
 from pairlens.errors import InputError, PairlensError
 from pairlens.study.catalogue import CATALOGUE
@@ -192,10 +193,8 @@ def _materials(given: Given, names: list[str]) -> Materials:
     from pairlens.study.papers.adjectives import read_adjectives
     from pairlens.study.views import Choice
 
-    columns = (given["column_a"], given["column_b"])
-    if (columns[0] is None) != (columns[1] is None):
-        raise InputError("--column-a and --column-b go together: give both or none.")
-    source = PairTable(given["data"], None if columns[0] is None else columns, given["column_score"], given["split"])
+    columns = both_columns(given["column_a"], given["column_b"])
+    source = PairTable(given["data"], columns, given["column_score"], given["split"])
     rows = sample_pairs(source, given["limit"], given["seed"])
     choice = Choice(given["method"], _numbers(given["layer"]), given["reference_terms"])
     adjectives = [] if given["adjectives"] is None else read_adjectives(given["adjectives"])

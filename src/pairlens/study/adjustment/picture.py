@@ -1,77 +1,55 @@
-"""The table as a picture: what each model reaches by what it was trained with, adjusted beside not adjusted."""
+"""The picture of the table: correlations of each base and objective, adjusted beside not adjusted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pairlens.study.adjustment.trainings import SCORES, short_name
+from pairlens.study.adjustment.trainings import SCORES
 from pairlens.study.files import require_matplotlib
+from pairlens.study.picture import CATEGORIES, MARKERS
+from pairlens.study.result import short_name
+from pairlens.study.statistics import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Row = dict[str, Any]
-# Okabe and Ito's colours, which the colour-blind can tell apart, and a marker each, which a printer can.
-STYLES = {True: ("#0072B2", "o", "adjusted"), False: ("#D55E00", "s", "not adjusted")}
+STYLES = {True: (CATEGORIES[0], MARKERS[0], "adjusted"), False: (CATEGORIES[1], MARKERS[1], "not adjusted")}
 INK = "#333333"
 SIZE = 8.0
-"""Points of the smallest text."""
+"""Size of the smallest text, in points."""
 
 
-def draw(rows: Sequence[Row]) -> Figure:
-    """The picture of a table: one panel for each measure, one line for each base and objective."""
+def draw(rows: Sequence[Record]) -> Figure:
+    """The picture: one panel for each measure, one line for each base and objective."""
     figure_class = require_matplotlib()
     lines = list(dict.fromkeys((row["base"], row["objective"]) for row in rows))
     figure: Figure = figure_class(figsize=(8, 1.5 + 0.42 * len(lines)), layout="constrained")
     panels = figure.subplots(1, len(SCORES), sharey=True)
     for axes, measure in zip(panels, SCORES, strict=True):
         _panel(axes, rows, lines, measure)
-    panels[0].set_yticks(range(len(lines)), [f"{short_name(base)}\ntrained with {own}" for base, own in lines])
+    panels[0].set_yticks(
+        range(len(lines)), [f"{short_name(base)}\ntrained with {objective}" for base, objective in lines]
+    )
     panels[0].set_ylim(len(lines) - 0.5, -0.5)
     handles, labels = panels[0].get_legend_handles_labels()
     unique = dict(zip(labels, handles, strict=True))
-    figure.legend(
-        unique.values(),
-        unique.keys(),
-        loc="outside upper center",
-        ncols=4,
-        frameon=False,
-        fontsize=SIZE,
-        labelcolor=INK,
-    )
+    style: Any = {"loc": "outside upper center", "ncols": 4, "frameon": False, "fontsize": SIZE, "labelcolor": INK}
+    figure.legend(unique.values(), unique.keys(), **style)
     return figure
 
 
-def _panel(axes: Axes, rows: Sequence[Row], lines: Sequence[tuple[str, str]], measure: str) -> None:
+def _panel(axes: Axes, rows: Sequence[Record], lines: Sequence[tuple[str, str]], measure: str) -> None:
     for row in rows:
         colour, marker, name = STYLES[row["adjusted"]]
         place = lines.index((row["base"], row["objective"])) + (-0.14 if row["adjusted"] else 0.14)
-        axes.errorbar(
-            row[measure],
-            place,
-            xerr=row[f"{measure}_sd"],
-            fmt=marker,
-            color=colour,
-            markersize=6,
-            elinewidth=1.2,
-            capsize=2.5,
-            label=name,
-            zorder=3,
-        )
+        style: Any = {"color": colour, "markersize": 6}
+        bars: Any = {"xerr": row[f"{measure}_sd"], "elinewidth": 1.2, "capsize": 2.5}
+        axes.errorbar(row[measure], place, fmt=marker, label=name, zorder=3, **bars, **style)
         theirs = row[f"paper_{measure}"]
         if theirs is not None:
-            axes.plot(
-                theirs,
-                place,
-                marker,
-                color=colour,
-                markerfacecolor="white",
-                markersize=6,
-                label=f"{name}, paper",
-                zorder=2,
-            )
+            axes.plot(theirs, place, marker, markerfacecolor="white", label=f"{name}, paper", zorder=2, **style)
     axes.set_xlabel(f"Spearman × 100 by {'cosine' if measure == 'cosine' else 'dot product'}", fontsize=SIZE, color=INK)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(labelsize=SIZE, colors=INK, length=0)

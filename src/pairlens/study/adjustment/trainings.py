@@ -1,4 +1,4 @@
-"""The trainings behind the table, each a process and a folder of its own, several at a time."""
+"""The trainings behind the table, each in a process and a folder of its own, several at a time."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import itertools
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pairlens.adjusted.card import read_record
 from pairlens.errors import ModelError
+from pairlens.io.journal import Journal
+from pairlens.study.result import short_name
+from pairlens.study.statistics import Record
 
-Record = dict[str, Any]
 SCORES = ("cosine", "dot")
 
 
@@ -30,29 +32,17 @@ class Training:
 
     @property
     def name(self) -> str:
-        """What to call it, in words that can be a file's name."""
+        """A name that can be a file's name."""
         return "-".join([short_name(self.base), kind(self.adjusted), self.objective, str(self.seed)])
 
     def command(self, out: Path, options: Sequence[str]) -> list[str]:
-        """The command line that trains it."""
-        own = ["--objective", self.objective, "--seed", str(self.seed), *(() if self.adjusted else ("--plain",))]
-        return [sys.executable, "-m", "pairlens.cli", "adjust", self.base, "--out", str(out), *own, *options]
-
-
-class Records(Protocol):
-    """Where finished trainings are kept, so that work that was cut off goes on; see `pairlens.journal`."""
-
-    def records(self) -> Iterable[Record]:
-        """What is finished."""
-        ...
-
-    def append(self, records: Sequence[Record]) -> None:
-        """Add to it."""
-        ...
+        """The command line of the training."""
+        recipe = ["--objective", self.objective, "--seed", str(self.seed), *([] if self.adjusted else ["--plain"])]
+        return [sys.executable, "-m", "pairlens.cli", "adjust", self.base, "--out", str(out), *recipe, *options]
 
 
 def line_up(bases: Sequence[str], seeds: int) -> list[Training]:
-    """All trainings of these bases: adjusted and not, with each objective and seed.
+    """All trainings of some bases: adjusted and not, with each objective and seed.
 
     Example:
         >>> [training.name for training in line_up(["me/tiny"], 1)]
@@ -66,22 +56,22 @@ def train_all(
     trainings: Sequence[Training],
     folder: Path,
     options: Sequence[str],
-    journal: Records,
+    journal: Journal,
     *,
     jobs: int = 1,
     keep_models: bool = False,
     report: Callable[[str], None] = lambda message: None,
 ) -> list[Record]:
-    """Train what is not yet trained, and say what came of each.
+    """Run the trainings that are not in the journal, and return the scores of all.
 
     Args:
-        trainings: what to train.
-        folder: where the models go while they are trained, each beside a log.
+        trainings: the trainings.
+        folder: the folder of the models while they are trained, each beside a log.
         options: further options of `pairlens adjust`: the data, the recipe, the device.
-        journal: where the scores of finished trainings are kept.
+        journal: the scores of finished trainings.
         jobs: how many trainings run at a time.
-        keep_models: leave the trained models there; else only their scores stay.
-        report: told of every training that is finished.
+        keep_models: keep the trained models; by default only their scores stay.
+        report: called with a message for every finished training.
 
     Returns:
         The scores of these trainings, in their order.
@@ -91,7 +81,7 @@ def train_all(
     running: set[subprocess.Popen[bytes]] = set()
     failed: list[str] = []
     with ThreadPoolExecutor(jobs) as pool:
-        futures = {pool.submit(_train, own, folder / own.name, options, running): own for own in missing}
+        futures = {pool.submit(_train, one, folder / one.name, options, running): one for one in missing}
         try:
             for number, future in enumerate(as_completed(futures), 1):
                 training, error = futures[future], future.result()
@@ -99,8 +89,8 @@ def train_all(
                     failed.append(error)
                     continue
                 record: Any = read_record(folder / training.name)
-                found = {name: record[name] for name in ("epoch", "dev", "test", "device", "versions")}
-                journal.append([{**asdict(training), **found}])
+                outcome = {name: record[name] for name in ("epoch", "dev", "test", "device", "versions")}
+                journal.append([{**asdict(training), **outcome}])
                 if not keep_models:
                     shutil.rmtree(folder / training.name)
                 report(f"{number} of {len(missing)}: {training.name}, test Spearman {_both(record['test'])}")
@@ -112,22 +102,17 @@ def train_all(
     if failed:
         raise ModelError(f"{len(failed)} of {len(missing)} trainings failed. {failed[0]}")
     wanted = {_key(asdict(training)): place for place, training in enumerate(trainings)}
-    found = [record for record in journal.records() if _key(record) in wanted]
-    return sorted(found, key=lambda record: wanted[_key(record)])
-
-
-def short_name(base: str) -> str:
-    """A model's name without its owner or folders."""
-    return base.rstrip("/").rsplit("/", 1)[-1]
+    records = [record for record in journal.records() if _key(record) in wanted]
+    return sorted(records, key=lambda record: wanted[_key(record)])
 
 
 def kind(adjusted: bool) -> str:
-    """What to call a model that is adjusted, or is not."""
+    """The name of a kind of model."""
     return "adjusted" if adjusted else "plain"
 
 
 def _train(training: Training, out: Path, options: Sequence[str], running: set[subprocess.Popen[bytes]]) -> str:
-    """Train in a process of its own; returns what went wrong, if anything did."""
+    """Train in a process of its own; returns the error, or "" if there is none."""
     out.parent.mkdir(parents=True, exist_ok=True)
     log = out.with_name(f"{out.name}.log")
     with log.open("wb") as file:

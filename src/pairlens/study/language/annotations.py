@@ -1,4 +1,4 @@
-"""Parts of speech, lemmas and dependencies of texts, and how a parser's words meet a model's tokens: by characters."""
+"""Parts of speech, lemmas and dependencies of texts, and a parser's words matched to a model's tokens by characters."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 from pairlens.attribution.contributions import regroup
 from pairlens.attribution.explanation import Explanation
 from pairlens.errors import InputError
-from pairlens.shapes import Array
+from pairlens.shapes import Array, Float
 from pairlens.study.language import conllu
-from pairlens.study.language.conllu import Sentence, Token
+from pairlens.study.language.conllu import Sentence, Token, Word
 from pairlens.text import Unit
 
 MISMATCHES = {
@@ -28,12 +28,13 @@ MISMATCHES = {
 
 
 @dataclass(frozen=True)
-class Word:
+class AnnotatedWord:
     """A word of the parser, with its characters [start, end) of the text.
 
     Attributes:
-        start: the first character. `end`: the one after the last.
-        lemma: the dictionary form, in lower case; the form itself where the parser gives none.
+        start: the first character.
+        end: the character after the last.
+        lemma: the dictionary form, in lower case; the form itself if the parser gives none.
         upos: the universal part of speech, or "".
         deprel: the relation to its head without its subtype, or "".
     """
@@ -50,14 +51,14 @@ class Annotations:
 
     Args:
         documents: the sentences of every text.
-        source: where they come from.
+        source: the name of their file.
     """
 
     def __init__(self, documents: Iterable[Sequence[Sentence]], source: str = "") -> None:
         self.source = source
-        # Texts differ from what a parser saw in white space at most, so the rest is what finds them.
+        # A parser may change the white space of a text, and nothing else: texts are found by their other characters.
         self._documents = {_key(document): document for document in documents}
-        self._known: dict[str, tuple[list[Word], int] | None] = {}
+        self._known: dict[str, tuple[list[AnnotatedWord], int] | None] = {}
         if not self._documents:
             raise InputError(f"the annotations {source} hold no sentence.")
 
@@ -66,16 +67,16 @@ class Annotations:
         """Annotations from a CoNLL-U file."""
         return cls(conllu.read(path), str(path))
 
-    def words(self, text: str, mismatches: Counter[str]) -> list[Word] | None:
-        """The words of a text in order, or None where there are none; what does not fit is counted."""
+    def words(self, text: str, mismatches: Counter[str]) -> list[AnnotatedWord] | None:
+        """The words of a text in order, or None if there are none; mismatches are counted."""
         if text not in self._known:
             document = self._documents.get("".join(text.split()))
             self._known[text] = None if document is None else _place(text, document)
-        found = self._known[text]
-        if found is None:
+        placed = self._known[text]
+        if placed is None:
             mismatches["texts_unannotated"] += 1
             return None
-        words, shared = found
+        words, shared = placed
         if not words:
             mismatches["texts_differing"] += 1
             return None
@@ -91,30 +92,29 @@ def _key(document: Sequence[Sentence]) -> str:
     return "".join("".join(parts).split())
 
 
-def _place(text: str, document: Sequence[Sentence]) -> tuple[list[Word], int]:
-    """The words with their characters, and how many share them with others; no words where text and words differ."""
+def _place(text: str, document: Sequence[Sentence]) -> tuple[list[AnnotatedWord], int]:
+    """The words with their spans, and how many share a span with others; no words if the forms are not the text's."""
     tokens = [token for sentence in document for token in sentence.tokens]
     spans = _given(text, tokens) or _walked(text, tokens)
     if spans is None:
         return [], 0
-    words: list[Word] = []
+    words: list[AnnotatedWord] = []
     shared = 0
     for token, (start, end) in zip(tokens, spans, strict=True):
-        own = [word.span for word in token.words]
-        if len(token.words) > 1 and not _split(text, start, end, own):
-            # Written as one: the first word that does not depend on another of them stands for all.
+        inner = [word.span for word in token.words] if len(token.words) > 1 else [(start, end)]
+        if len(token.words) > 1 and not _split(text, start, end, inner):
+            # Without characters of their own, the words are one: the first that depends on no other of them.
             inside = {word.number for word in token.words}
-            speaker = next((word for word in token.words if word.head not in inside), token.words[0])
-            words.append(_word(start, end, speaker))
+            head = next((word for word in token.words if word.head not in inside), token.words[0])
+            words.append(_word(start, end, head))
             shared += len(token.words) - 1
         else:
-            spread = own if len(token.words) > 1 else [(start, end)]
-            words += [_word(*span, word) for span, word in zip(spread, token.words, strict=True) if span is not None]
+            words += [_word(*span, word) for span, word in zip(inner, token.words, strict=True) if span is not None]
     return words, shared
 
 
 def _given(text: str, tokens: Sequence[Token]) -> list[tuple[int, int]] | None:
-    """The characters that the file names, if they are those of the text, one after the other."""
+    """The spans that the file gives, or None if they are not the forms' characters in order."""
     spans: list[tuple[int, int]] = []
     here = 0
     for token in tokens:
@@ -129,7 +129,7 @@ def _given(text: str, tokens: Sequence[Token]) -> list[tuple[int, int]] | None:
 
 
 def _walked(text: str, tokens: Sequence[Token]) -> list[tuple[int, int]] | None:
-    """The characters that the forms take when they are laid along the text, with nothing but white space between."""
+    """The spans of the forms found one after the other, or None if anything but white space is between them."""
     spans: list[tuple[int, int]] = []
     here = 0
     for token in tokens:
@@ -143,7 +143,7 @@ def _walked(text: str, tokens: Sequence[Token]) -> list[tuple[int, int]] | None:
 
 
 def _split(text: str, start: int, end: int, spans: Sequence[tuple[int, int] | None]) -> bool:
-    """Whether the words of a multi-word token have ranges of their own, one after the other inside of it."""
+    """Whether the words of a multi-word token have spans of their own, in order and inside the token."""
     here = start
     for span in spans:
         if span is None or not here <= span[0] < span[1] <= end:
@@ -152,69 +152,55 @@ def _split(text: str, start: int, end: int, spans: Sequence[tuple[int, int] | No
     return bool(text[start:end])
 
 
-def _word(start: int, end: int, word: conllu.Word) -> Word:
-    return Word(start, end, (word.lemma or word.form).lower(), word.upos, word.deprel.split(":")[0].lower())
+def _word(start: int, end: int, word: Word) -> AnnotatedWord:
+    return AnnotatedWord(start, end, (word.lemma or word.form).lower(), word.upos, word.deprel.split(":")[0].lower())
 
 
-@dataclass(frozen=True)
-class Side:
-    """One text's words as rows (or columns) of a matrix of tokens.
+def match(
+    text: str, units: Sequence[Unit], words: Sequence[AnnotatedWord], mismatches: Counter[str]
+) -> tuple[list[AnnotatedWord], Float[Array, "words tokens"]]:
+    """The words that hold a token, and 1 where a token belongs to a word.
 
-    Attributes:
-        words: the parser's words that hold a token.
-        sums: (words, tokens), 1 where a token belongs to a word.
-    """
-
-    words: tuple[Word, ...]
-    sums: Array
-
-    def means(self) -> Array:
-        """Like `sums`, with every word's tokens averaged."""
-        return self.sums / self.sums.sum(1, keepdims=True)
-
-
-def match(text: str, units: Sequence[Unit], words: Sequence[Word], mismatches: Counter[str]) -> Side:
-    """Which tokens belong to which word: a token belongs to the word that holds its first character.
+    A token belongs to the word that holds the token's first character.
 
     Args:
         text: the text.
         units: its tokens.
         words: its words.
-        mismatches: what does not fit is counted here.
+        mismatches: a counter of mismatches, which is updated.
     """
-    spans = [(word.start, word.end) for word in words]
-    coarse, sums = regroup(text, tuple(units), "token", spans)
-    own = [place for place, unit in enumerate(coarse) if unit.kind == "text"]
+    coarse, sums = regroup(text, tuple(units), "token", [(word.start, word.end) for word in words])
+    places = [place for place, unit in enumerate(coarse) if unit.kind == "text"]
     rest = [place for place, unit in enumerate(coarse) if unit.kind == "rest"]
     mismatches["tokens_outside"] += int(sums[rest].sum())
-    full = [(word, sums[place]) for word, place in zip(words, own, strict=True) if sums[place].any()]
+    full = [(word, sums[place]) for word, place in zip(words, places, strict=True) if sums[place].any()]
     mismatches["words_without_token"] += len(words) - len(full)
     for word, members in full:
         mismatches["tokens_across"] += sum(units[int(i)].end > word.end for i in np.flatnonzero(members))
-    return Side(tuple(word for word, _ in full), np.array([members for _, members in full]).reshape(-1, len(units)))
+    return [word for word, _ in full], np.array([members for _, members in full], dtype=float).reshape(-1, len(units))
 
 
 def by_word(
     e: Explanation, annotations: Annotations, mismatches: Counter[str], how: str = "sum"
-) -> tuple[Side, Side, Array] | None:
-    """The words of both texts and the matrix of their contributions, (words of a, words of b).
+) -> tuple[list[AnnotatedWord], list[AnnotatedWord], Float[Array, "words_a words_b"]] | None:
+    """The words of both texts and the matrix of their contributions; None if a text is not annotated.
 
     Args:
         e: an explanation at the level of tokens.
-        annotations: of both texts; None is returned where one is missing.
-        mismatches: what does not fit is counted here.
-        how: "sum" the tokens of a word, or "mean".
+        annotations: the annotations of both texts.
+        mismatches: a counter of mismatches, which is updated.
+        how: "sum" the tokens of a word, or take their "mean".
     """
-    found = [annotations.words(text, mismatches) for text in (e.text_a, e.text_b)]
-    if found[0] is None or found[1] is None:
+    words_a, words_b = (annotations.words(text, mismatches) for text in (e.text_a, e.text_b))
+    if words_a is None or words_b is None:
         return None
-    a = match(e.text_a, e.units_a, found[0], mismatches)
-    b = match(e.text_b, e.units_b, found[1], mismatches)
+    words_a, sums_a = match(e.text_a, e.units_a, words_a, mismatches)
+    words_b, sums_b = match(e.text_b, e.units_b, words_b, mismatches)
     if how == "mean":
-        return a, b, a.means() @ e.matrix @ b.means().T
-    return a, b, a.sums @ e.matrix @ b.sums.T
+        sums_a, sums_b = (sums / sums.sum(1, keepdims=True) for sums in (sums_a, sums_b))
+    return words_a, words_b, sums_a @ e.matrix @ sums_b.T
 
 
 def report(mismatches: Counter[str]) -> dict[str, int]:
-    """Every kind of mismatch with its count, zeros among them."""
+    """Every kind of mismatch with its count, including zeros."""
     return {name: int(mismatches[name]) for name in MISMATCHES}

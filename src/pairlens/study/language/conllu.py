@@ -1,8 +1,8 @@
 """CoNLL-U, the interchange format of annotated text (universaldependencies.org/format.html): reading and writing.
 
-A text is a document (`# newdoc`), or a sentence in a file that has no documents. Where a word stands in its text is
-said by `TokenRange=start:end` or by `start_char=…|end_char=…` in its MISC column, counted in characters of the whole
-text; a file without them is read word by word along the text.
+A text is a document (`# newdoc`), or a sentence in a file without documents. `TokenRange=start:end` or
+`start_char=…|end_char=…` in the MISC column give the characters of a word in the whole text; without them,
+`annotations` finds the words one after the other in the text.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Token:
     """A surface token: a word, or several that are written as one ("isn't" for "is" and "n't").
 
     Attributes:
-        form: as written.
-        words: its words; those of a multi-word token may have ranges of their own.
-        span: its characters of the text, where the file says so.
+        form: the token as written.
+        words: its words; those of a multi-word token may have spans of their own.
+        span: its characters of the text, if the file gives them.
     """
 
     form: str
@@ -36,7 +36,7 @@ class Token:
 
 @dataclass
 class Word:
-    """A syntactic word."""
+    """A syntactic word: one line of the file."""
 
     number: int
     form: str
@@ -49,7 +49,7 @@ class Word:
 
 @dataclass
 class Sentence:
-    """A sentence: its text, as the file has it, and its tokens."""
+    """A sentence: its text, if the file gives it, and its tokens."""
 
     text: str | None = None
     tokens: list[Token] = field(default_factory=list)
@@ -73,15 +73,15 @@ def read(path: Path) -> Iterator[list[Sentence]]:
 
 
 def _sentences(lines: Iterable[str], path: Path) -> Iterator[tuple[bool, Sentence]]:
-    """Every sentence, and whether a document begins with it."""
+    """Every sentence, and whether it is the first of a document."""
     sentence, begins = Sentence(), False
-    covered = 0  # the last word of the multi-word token that is open
+    covered = 0  # number of the last word of the current multi-word token
     for number, line in enumerate([*lines, ""], 1):
         if not line.strip():
             if sentence.tokens:
                 yield begins, sentence
                 begins = False
-            sentence, covered = Sentence(text=None), 0
+            sentence, covered = Sentence(), 0
         elif line.startswith("#"):
             name, _, value = line[1:].partition("=")
             begins = begins or name.split()[:1] == ["newdoc"]
@@ -95,8 +95,8 @@ def _sentences(lines: Iterable[str], path: Path) -> Iterator[tuple[bool, Sentenc
 
 
 def _add(sentence: Sentence, cells: list[str], covered: int, where: str) -> int:
-    """Add a line to a sentence; returns the last word of the multi-word token that is open."""
-    if "." in cells[0]:  # an empty node, which stands nowhere in the text
+    """Add a line to a sentence; returns the number of the last word of the current multi-word token."""
+    if "." in cells[0]:  # an empty node, which has no characters in the text
         return covered
     first, _, last = cells[0].partition("-")
     if not first.isdigit() or (last and not last.isdigit()):
@@ -124,7 +124,7 @@ def write(sentences: Iterable[Sentence], identity: str) -> Iterator[str]:
     """The lines of one text as a document.
 
     Args:
-        sentences: with spans.
+        sentences: sentences whose words have spans.
         identity: the document's name.
     """
     yield f"# newdoc id = {identity}"

@@ -1,4 +1,4 @@
-"""What the studies of negation, adjectives and lexical bias know of English: cues, function words, and sentences."""
+"""English words and sentences for the studies of negation, adjectives and lexical bias."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FUNCTION = frozenset(
     up upon us very was we were what when where which while who whom whose why will with within would yet you your
     """.split()
 )
-"""Closed-class words, cues of negation aside."""
+"""Closed-class words, without the cues of negation."""
 FUNCTION_TAGS = frozenset("ADP AUX CCONJ DET PART PRON SCONJ".split())
 _WHOLE = {"can't": "can", "won't": "will", "shan't": "shall", "cannot": "can", "ain't": "is"}
 
@@ -30,7 +30,7 @@ def is_cue(word: str) -> bool:
 
 
 def without_cue(word: str) -> str:
-    """What is left of a word when its negation goes.
+    """A word without its negation; "" for a word that is a negation, and for any other word.
 
     Example:
         >>> without_cue("isn't"), without_cue("won't"), without_cue("not")
@@ -44,7 +44,7 @@ def without_cue(word: str) -> str:
 
 NEGATING = ("not", "never")
 PADDING = ("also", "still", "now")
-"""Words that go where a negation goes and leave the meaning almost as it is."""
+"""Words that can stand in place of a negation and hardly change the meaning."""
 SLOTS = (
     "The film was {} good.",
     "The coffee is {} cold.",
@@ -87,7 +87,7 @@ SLOTS = (
     "The machine can {} run at night.",
     "My brother will {} join the army.",
 )
-"""Sentences with a place for a word that negates, or does not."""
+"""Sentences with a place for a word that negates, or for another one."""
 
 TRIPLES = tuple(
     tuple(line.split())
@@ -162,4 +162,4 @@ TRIPLES = tuple(
 """A noun, an adjective, one of the same meaning and one of the opposite."""
 FRAMES = ("The {noun} was {adjective}.", "We talked about the {adjective} {noun} yesterday.")
 PLAIN_FRAMES = ("It was {adjective}.", "They said that it was {adjective}.")
-"""For adjectives of which nobody says what they go with."""
+"""Frames for adjectives without a noun."""

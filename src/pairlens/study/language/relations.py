@@ -1,16 +1,16 @@
-"""The relations of the words of pairs of texts, with what they contribute: what two studies of linguistics share."""
+"""The relations of the words of pairs of texts, with the words' contributions, for two studies of linguistics."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from pairlens.shapes import Array
-from pairlens.study.language.annotations import MISMATCHES, Side, Word, by_word, report
+from pairlens.study.language.annotations import MISMATCHES, AnnotatedWord, by_word, report
 from pairlens.study.materials import Materials
-from pairlens.study.result import Lacking, Row
+from pairlens.study.result import Lacking
+from pairlens.study.statistics import Record
 from pairlens.study.views import View
 
 
@@ -19,10 +19,10 @@ class Words:
     """The words of one pair of texts.
 
     Attributes:
-        pair: its number.
-        relations: of every pair of words, (pairs of words,).
-        values: their contributions, (pairs of words,).
-        total: what all tokens contribute, special ones among them.
+        pair: the pair's number.
+        relations: the relation of every pair of words.
+        values: the contribution of every pair of words, (pairs of words,).
+        total: the sum of the contributions of all tokens, special ones included.
     """
 
     pair: int
@@ -32,49 +32,45 @@ class Words:
 
 
 def gather(
-    materials: Materials, tag: Callable[[Word], str], what: str
-) -> tuple[dict[View, list[Words]], list[View], dict[str, Any]]:
-    """The words of every pair with their relations, in every view, and what did not match.
+    materials: Materials, tag: Callable[[AnnotatedWord], str], what: str
+) -> tuple[dict[View, list[Words]], Record]:
+    """The words of every pair with their relations, in every view, and the settings of a result.
 
     Args:
-        materials: with annotations.
-        tag: what is related, from a word: its part of speech or its role.
-        what: the name of that.
+        materials: materials with annotations.
+        tag: the tag of a word: its part of speech or its role.
+        what: the name of the tags, for errors.
     """
-    if materials.annotations is None:
+    annotations = materials.annotations
+    if annotations is None:
         raise Lacking(f"this study needs {what}. Give --annotations F.conllu, or --spacy with a pipeline's name.")
-    views = materials.choice.standard(materials.lens)
     gathered: dict[View, list[Words]] = {}
     mismatches: Counter[str] = Counter()
     tokens = 0
-    for view in views:
+    for view in materials.choice.standard(materials.lens):
         mismatches.clear()  # the same in every view
         tokens = 0
         gathered[view] = []
         for row, e in materials.explain(view):
             tokens += len(e.units_a) + len(e.units_b)
-            found = by_word(e, materials.annotations, mismatches, materials.words)
-            if found is None:
+            matched = by_word(e, annotations, mismatches, materials.words)
+            if matched is None:
                 continue
-            a, b, matrix = found
-            relations = _relations(a, b, tag)
+            words_a, words_b, matrix = matched
+            relations = [relation(tag(one), tag(other)) for one in words_a for other in words_b]
             total = float(matrix.sum()) if materials.words == "mean" else float(e.matrix.sum())
             gathered[view].append(Words(row.number, relations, matrix.ravel(), total))
     if not any(gathered.values()):
-        raise Lacking(f"the annotations {materials.annotations.source} hold none of the pairs' texts.")
+        raise Lacking(f"the annotations {annotations.source} hold none of the pairs' texts.")
     if not any(name.strip("– ") for pairs in gathered.values() for words in pairs for name in words.relations):
-        raise Lacking(f"the annotations {materials.annotations.source} hold no {what}.")
-    matching = {"annotations": materials.annotations.source, "mismatches": report(mismatches), "tokens": tokens}
-    return gathered, views, matching
-
-
-def _relations(a: Side, b: Side, tag: Callable[[Word], str]) -> list[str]:
-    tags = [[tag(word) for word in side.words] for side in (a, b)]
-    return [relation(one, other) for one in tags[0] for other in tags[1]]
+        raise Lacking(f"the annotations {annotations.source} hold no {what}.")
+    matching = {"annotations": annotations.source, "mismatches": report(mismatches), "tokens": tokens}
+    pairs = max(map(len, gathered.values()))
+    return gathered, materials.describe(list(gathered), pairs, words=materials.words, **matching)
 
 
 def relation(one: str, other: str) -> str:
-    """The relation of two tags, whichever comes first.
+    """The relation of two tags, in either order.
 
     Example:
         >>> relation("VERB", "NOUN")
@@ -83,7 +79,7 @@ def relation(one: str, other: str) -> str:
     return "–".join(sorted((one, other)))
 
 
-def mismatch_sentence(mismatches: Row) -> str:
-    """What did not match, in words."""
-    parts = [f"{count} {MISMATCHES[name]}" for name, count in mismatches["mismatches"].items() if count]
-    return f"Of {mismatches['tokens']:,} tokens, mismatches: {'; '.join(parts) or 'none'}."
+def mismatch_sentence(settings: Record) -> str:
+    """The mismatches between words and tokens, in a sentence."""
+    parts = [f"{count} {MISMATCHES[name]}" for name, count in settings["mismatches"].items() if count]
+    return f"Of {settings['tokens']:,} tokens, mismatches: {'; '.join(parts) or 'none'}."

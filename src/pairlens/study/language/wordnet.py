@@ -16,7 +16,7 @@ PLACES = (
     "/usr/local/WordNet-3.0/dict",
     "/opt/homebrew/share/wordnet",
 )
-# Endings and what stands instead of them in the dictionary; WordNet's own rules of detachment, in its order.
+# Endings and their replacements in the dictionary: WordNet's rules of detachment, in its order.
 _ENDINGS = {
     "noun": (
         ("s", ""),
@@ -38,10 +38,10 @@ class WordNet:
     """WordNet's database, read from its folder.
 
     Args:
-        folder: with the files index.noun, data.noun and so on; None to look where it usually is.
+        folder: the folder of index.noun, data.noun and so on; None to look in the usual places.
 
     Raises:
-        InputError: it is not there.
+        InputError: WordNet is not there.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -58,26 +58,22 @@ class WordNet:
         """The dictionary forms that a word may have, in lower case.
 
         Args:
-            word: as written.
+            word: the word as written.
             part: "noun", "verb", "adj" or "adv"; all of them by default.
         """
         form = word.lower().replace(" ", "_")
-        found = set()
-        for own in [part] if part else PARTS:
-            index, exceptions = self._index[own], self._exceptions[own]
-            if form in index:
-                found.add(form)
-            found.update(lemma for lemma in exceptions.get(form, ()) if lemma in index)
+        lemmas = set()
+        for name in [part] if part else PARTS:
+            index, exceptions = self._index[name], self._exceptions[name]
+            candidates = [form, *exceptions.get(form, ())]
             if form not in exceptions:
-                for ending, instead in _ENDINGS[own]:
-                    stem = form[: len(form) - len(ending)] + instead
-                    if form.endswith(ending) and stem in index:
-                        found.add(stem)
-        return found
+                candidates += [form.removesuffix(end) + new for end, new in _ENDINGS[name] if form.endswith(end)]
+            lemmas.update(lemma for lemma in candidates if lemma in index)
+        return lemmas
 
     def senses(self, lemma: str, part: str | None = None) -> list[tuple[str, int]]:
-        """The meanings of a dictionary form, by part of speech and number, the most frequent first."""
-        return [(own, at) for own in ([part] if part else PARTS) for at in self._index[own].get(lemma, (0, ()))[1]]
+        """The meanings of a dictionary form, by part of speech and offset, the most frequent first."""
+        return [(name, at) for name in ([part] if part else PARTS) for at in self._index[name].get(lemma, (0, ()))[1]]
 
     def synonyms(self, one: str, other: str, part: str | None = None) -> bool:
         """Whether two words, as written, share a meaning."""
@@ -91,8 +87,8 @@ class WordNet:
         return [fields[4 + 2 * i].split("(")[0] for i in range(count)]  # adjectives may carry a marker: (p)
 
     def antonyms(self, lemma: str, part: str = "adj", senses: int | None = None) -> list[str]:
-        """The words that WordNet calls opposites of a dictionary form, in so many of its meanings, or in all."""
-        found: dict[str, None] = {}
+        """The antonyms of a dictionary form, in its first `senses` meanings or in all."""
+        antonyms: dict[str, None] = {}
         for _, offset in self.senses(lemma, part)[:senses]:
             fields = self._line(part, offset).split(" | ")[0].split()
             count = int(fields[3], 16)
@@ -100,28 +96,28 @@ class WordNet:
             links = fields[5 + 2 * count :]
             for symbol, target, kind, ends in zip(*(links[i::4] for i in range(4)), strict=False):
                 if symbol == "!" and members[int(ends[:2], 16) - 1].lower() == lemma:
-                    name = next(own for own, letter in PARTS.items() if letter == kind.replace("s", "a"))
-                    found[self.members(name, int(target))[int(ends[2:], 16) - 1].lower()] = None
-        return list(found)
+                    name = next(name for name, letter in PARTS.items() if letter == kind.replace("s", "a"))
+                    antonyms[self.members(name, int(target))[int(ends[2:], 16) - 1].lower()] = None
+        return list(antonyms)
 
     def common(self, part: str) -> list[str]:
-        """All dictionary forms, those with most tagged meanings first."""
+        """All dictionary forms of a part of speech, those with most tagged meanings first."""
         index = self._index[part]
         return sorted(index, key=lambda lemma: (-index[lemma][0], lemma))
 
     @cached_property
     def _index(self) -> dict[str, dict[str, tuple[int, tuple[int, ...]]]]:
-        """For every part of speech and lemma: how many meanings are tagged in texts, and where all meanings stand."""
-        found: dict[str, dict[str, tuple[int, tuple[int, ...]]]] = {}
+        """By part of speech and lemma: the number of meanings tagged in texts, and the offsets of all meanings."""
+        index: dict[str, dict[str, tuple[int, tuple[int, ...]]]] = {}
         for part in PARTS:
-            own = found[part] = {}
+            lemmas = index[part] = {}
             for line in self._read(f"index.{part}").splitlines():
                 if line.startswith(" "):
                     continue  # the licence
                 fields = line.split()
                 count = int(fields[2])
-                own[fields[0]] = int(fields[-count - 1]), tuple(int(offset) for offset in fields[-count:])
-        return found
+                lemmas[fields[0]] = int(fields[-count - 1]), tuple(int(offset) for offset in fields[-count:])
+        return index
 
     @cached_property
     def _exceptions(self) -> dict[str, dict[str, list[str]]]:
@@ -142,7 +138,7 @@ class WordNet:
 
 
 def find() -> Path | None:
-    """WordNet's folder, if it is where it usually is: $WNSEARCHDIR, or the places of the usual packages."""
+    """WordNet's folder, if there is one: $WNSEARCHDIR, or the folders of the usual packages."""
     given = os.environ.get("WNSEARCHDIR")
     places = [Path(place) for place in ([given] if given else []) + list(PLACES)]
     return next((place for place in places if (place / "index.noun").is_file()), None)

@@ -16,8 +16,9 @@ from pairlens.study import picture
 from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.language.english import FRAMES, PLAIN_FRAMES, TRIPLES
 from pairlens.study.language.wordnet import WordNet
-from pairlens.study.materials import Materials
-from pairlens.study.result import Result, Row, percent, signed
+from pairlens.study.materials import Materials, unit_at
+from pairlens.study.result import Result, percent, signed
+from pairlens.study.statistics import Record, distinct, group_by, mean_of, means, where
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,13 +53,12 @@ def study(materials: Materials) -> Result:
     """Scores of sentences that differ in one adjective, and the contribution of the pair of adjectives."""
     cases = list(_cases(materials))
     views = materials.choice.standard(materials.lens)
-    raw: list[Row] = []
+    raw: list[Record] = []
     for view in views:
         for case, e in zip(cases, materials.of_texts(view, [case.texts for case in cases]), strict=True):
             if e is not None:
-                own = {"source": case.source, "relation": case.relation, "one": case.one, "other": case.other}
-                pair = own_pair(e.at("word"), case.start)
-                raw.append({"view": view.label, **own, "frame": case.frame, "score": e.score, "own": pair})
+                own = own_pair(e.at("word"), case.start)
+                raw.append({"view": view.label, **vars(case), "score": e.score, "own": own})
     table = describe(raw)
     told = tell_apart(raw)
     settings = materials.describe(views, len(cases), sources=list(dict.fromkeys(case.source for case in cases)))
@@ -74,24 +74,22 @@ def study(materials: Materials) -> Result:
 
 
 def _cases(materials: Materials) -> Iterator[Case]:
-    """The pairs of adjectives: those that pairlens brings, then those of WordNet and of the user, as many as pairs."""
+    """Pairs of adjectives in frames: built-in ones, then WordNet's and the user's, each at most as many as pairs."""
     count = len(materials.pairs)
     random = np.random.default_rng(materials.seed)
-    triples = TRIPLES[:count]
     everything = sorted({word for _, *adjectives in TRIPLES for word in adjectives})
-    for noun, adjective, synonym, antonym in triples:
+    for noun, adjective, synonym, antonym in TRIPLES[:count]:
         others = [word for word in everything if word not in (adjective, synonym, antonym)]
         unrelated = others[int(random.integers(len(others)))]
         for relation, other in zip(RELATIONS, (synonym, antonym, unrelated), strict=True):
             for frame in FRAMES:
                 yield Case("pairlens", relation, adjective, other, frame.replace("{noun}", noun))
-    found = (
-        [("WordNet", *pair) for pair in from_wordnet(materials.wordnet, min(count, 60))] if materials.wordnet else []
-    )
+    further = []
+    if materials.wordnet:
+        further = [("WordNet", *pair) for pair in from_wordnet(materials.wordnet, min(count, 60))]
     given = list(materials.adjectives)
-    chosen = sorted(random.permutation(len(given))[:count])
-    found += [("file", *given[i]) for i in chosen]
-    for source, one, other, relation in found:
+    further += [("file", *given[i]) for i in sorted(random.permutation(len(given))[:count])]
+    for source, one, other, relation in further:
         for frame in PLAIN_FRAMES:
             yield Case(source, relation, one, other, frame)
 
@@ -112,58 +110,48 @@ def from_wordnet(wordnet: WordNet, count: int) -> Iterator[tuple[str, str, str]]
 
 def read_adjectives(path: Path) -> list[tuple[str, str, str]]:
     """Pairs of adjectives from a file of lines `word word label`, where 1 is antonyms and 0 synonyms."""
-    found = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}.") from error
+    pairs = []
     for number, line in enumerate(lines, 1):
         parts = line.split()
         if not parts:
             continue
         if len(parts) != 3 or parts[2] not in ("0", "1"):
             raise InputError(f"{path}, line {number}: expected two words and 0 or 1 for antonyms, not {line!r:.60}.")
-        found.append((parts[0], parts[1], RELATIONS[int(parts[2])]))
-    return found
+        pairs.append((parts[0], parts[1], RELATIONS[int(parts[2])]))
+    return pairs
 
 
 def own_pair(e: Explanation, start: int) -> float:
     """The contribution of the two words that begin at a character."""
-    i, j = (
-        next(place for place, unit in enumerate(units) if unit.kind == "text" and unit.start == start)
-        for units in (e.units_a, e.units_b)
-    )
-    return float(e.matrix[i, j])
+    return float(e.matrix[unit_at(e.units_a, start), unit_at(e.units_b, start)])
 
 
-def describe(raw: Sequence[Row]) -> list[Row]:
+def describe(raw: Sequence[Record]) -> list[Record]:
     """One row for every view, source and relation: means and standard deviations."""
-    groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in raw:
-        groups.setdefault((row["view"], row["source"], row["relation"]), []).append(row)
     table = []
-    for (view, source, relation), rows in groups.items():
-        numbers: Row = {"view": view, "source": source, "relation": relation, "pairs": len(rows)}
-        for name in ("score", "own"):
-            values = np.array([row[name] for row in rows])
-            numbers |= {f"{name}_mean": float(values.mean()), f"{name}_sd": float(values.std())}
-        table.append({**numbers, "own_negative": float(np.mean([row["own"] < 0 for row in rows]))})
-    order = list(dict.fromkeys((row["view"], row["source"]) for row in raw))
+    for (view, source, relation), rows in group_by(raw, "view", "source", "relation").items():
+        row: Record = {"view": view, "source": source, "relation": relation, "pairs": len(rows)}
+        table.append(
+            {**row, **means(rows, "score", "own"), "own_negative": mean_of(entry["own"] < 0 for entry in rows)}
+        )
+    order = list(group_by(raw, "view", "source"))
     return sorted(table, key=lambda row: (order.index((row["view"], row["source"])), RELATIONS.index(row["relation"])))
 
 
-def tell_apart(raw: Sequence[Row]) -> dict[str, dict[str, Row]]:
+def tell_apart(raw: Sequence[Record]) -> dict[str, dict[str, Record]]:
     """How well the score, and the adjectives' own contribution, tell synonyms from antonyms: the area under ROC."""
-    found: dict[str, dict[str, Row]] = {}
-    for view in dict.fromkeys(row["view"] for row in raw):
-        for source in dict.fromkeys(row["source"] for row in raw):
-            own = [row for row in raw if row["view"] == view and row["source"] == source]
-            areas = {}
-            for name in ("score", "own"):
-                sides = [np.array([row[name] for row in own if row["relation"] == kind]) for kind in RELATIONS[:2]]
-                areas[name] = area(*sides)
-            found.setdefault(view, {})[source] = areas
-    return found
+    areas: dict[str, dict[str, Record]] = {}
+    for view in distinct(raw, "view"):
+        for source in distinct(raw, "source"):
+            sides = [where(raw, view=view, source=source, relation=relation) for relation in RELATIONS[:2]]
+            areas.setdefault(view, {})[source] = {
+                name: area(*(np.array([row[name] for row in rows]) for rows in sides)) for name in ("score", "own")
+            }
+    return areas
 
 
 def area(higher: Array, lower: Array) -> float | None:
@@ -179,42 +167,37 @@ def area(higher: Array, lower: Array) -> float | None:
     return float(((differences > 0) + (differences == 0) / 2).mean())
 
 
-def _sentences(table: Sequence[Row], told: dict[str, dict[str, Row]]) -> list[str]:
-    said = []
+def _sentences(table: Sequence[Record], told: dict[str, dict[str, Record]]) -> list[str]:
+    sentences = []
     for view, sources in told.items():
         for source, areas in sources.items():
-            rows = {row["relation"]: row for row in table if row["view"] == view and row["source"] == source}
-            means = ", ".join(
-                f"{row['score_mean']:.2f} for {relation}s"
-                if relation != "unrelated"
-                else f"{row['score_mean']:.2f} for others"
-                for relation, row in rows.items()
-            )
-            own = ", ".join(signed(row["own_mean"]) for row in rows.values())
-            said.append(
-                f"{view}, adjectives from {source}: the mean score is {means}; the pair of adjectives itself "
+            rows = where(table, view=view, source=source)
+            plurals = ["others" if row["relation"] == "unrelated" else f"{row['relation']}s" for row in rows]
+            scores = ", ".join(f"{row['score_mean']:.2f} for {name}" for row, name in zip(rows, plurals, strict=True))
+            own = ", ".join(signed(row["own_mean"]) for row in rows)
+            sentences.append(
+                f"{view}, adjectives from {source}: the mean score is {scores}; the pair of adjectives itself "
                 f"contributes {own}. A synonym has a higher score than an antonym {_share(areas['score'])} of the "
                 f"time, and a higher contribution of its own {_share(areas['own'])}."
             )
-    return said
+    return sentences
 
 
 def _share(value: float | None) -> str:
     return "never known" if value is None else percent(value)
 
 
-def draw(raw: Sequence[Row], settings: Any) -> Figure:
+def draw(raw: Sequence[Record], settings: Any) -> Figure:
     """The picture: scores and own contributions by relation, for every source of adjectives."""
     first = raw[0]["view"]
     sources = settings["sources"]
     figure, axes = picture.sheet(3.4, 1, 2, width=min(10.5, 4.0 + 3.2 * len(sources)))
     random = np.random.default_rng(0)
-    shown = [row for row in raw if row["view"] == first]
     for axis, name in zip(axes[0], ("score", "own"), strict=True):
         x, ticks = 0.0, []
         for source in sources:
             for relation in RELATIONS:
-                values = [row[name] for row in shown if (row["source"], row["relation"]) == (source, relation)]
+                values = [row[name] for row in where(raw, view=first, source=source, relation=relation)]
                 if values:
                     places = x + random.uniform(-0.22, 0.22, len(values))
                     axis.plot(places, values, ".", color=COLOURS[relation], alpha=0.4, markersize=3.5, rasterized=True)
@@ -223,7 +206,7 @@ def draw(raw: Sequence[Row], settings: Any) -> Figure:
                     x += 1
             x += 0.6
         axis.set_xticks([at for at, _ in ticks], [text for _, text in ticks])
-        axis.axhline(0, color="#888888", linewidth=0.8, zorder=0)
+        picture.guide(axis)
         axis.grid(axis="x", visible=False)
     picture.label(axes[0][0], y="score of the two sentences", title="score")
     picture.label(axes[0][1], y="contribution of the two adjectives", title="the adjectives' own pair")

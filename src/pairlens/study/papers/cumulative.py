@@ -11,7 +11,8 @@ from pairlens.shapes import Array
 from pairlens.study import picture
 from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.materials import Materials
-from pairlens.study.result import Result, Row, percent
+from pairlens.study.result import Result, percent
+from pairlens.study.statistics import Record
 from pairlens.study.views import Choice, View, papers_layer, static
 
 if TYPE_CHECKING:
@@ -25,16 +26,16 @@ BOUNDS = (0.05, 0.02)
 
 
 def study(materials: Materials) -> Result:
-    """Token pairs sorted by magnitude and added up, as a share of what all of them sum to."""
+    """Token pairs sorted by magnitude and added up, as a share of the sum of all of them."""
     views = materials.choice.standard(materials.lens)
     if materials.choice == Choice() and not materials.lens.adjusted and not static(materials.lens):
         views.insert(1, View("integrated-jacobian", papers_layer(materials.lens), "project"))
     curves: dict[View, Array] = {}
-    raw: list[Row] = []
+    raw: list[Record] = []
     for view in views:
-        found = [(row, e) for row, e in materials.explain(view) if e.matrix.sum() != 0]
-        curves[view] = np.array([curve(e.matrix.ravel()) for _, e in found])
-        for (row, e), own in zip(found, curves[view], strict=True):
+        explained = [(row, e) for row, e in materials.explain(view) if e.matrix.sum() != 0]
+        curves[view] = np.array([curve(e.matrix.ravel()) for _, e in explained])
+        for (row, e), line in zip(explained, curves[view], strict=True):
             raw.append(
                 {
                     "pair": row.number,
@@ -42,8 +43,8 @@ def study(materials: Materials) -> Result:
                     "score": e.score,
                     "sum": float(e.matrix.sum()),
                     "token_pairs": e.matrix.size,
-                    "top": float(at(own, TOP)),
-                    "curve": own.tolist(),
+                    "top": at(line, TOP),
+                    "curve": line.tolist(),
                 }
             )
     table = [describe(view.label, curves[view]) for view in views if len(curves[view])]
@@ -53,10 +54,10 @@ def study(materials: Materials) -> Result:
         table,
         raw,
         figures={row["view"]: {name: value for name, value in row.items() if name != "view"} for row in table},
-        sentences=[_sentence(row) for row in table]
-        + [
-            "Special tokens are counted in. A share is of what all pairs sum to, which is the score less the base; "
-            "where that is close to zero, shares are huge: the standard deviation shows it, the median does not mind."
+        sentences=[
+            *map(_sentence, table),
+            "Special tokens are counted. A share is of the sum of all pairs, which is the score less the base; where "
+            "that is close to zero, shares are huge: they raise the standard deviation and hardly change the median.",
         ],
         settings=settings,
         draw=lambda: draw(curves, table, settings),
@@ -77,27 +78,27 @@ def curve(values: Array) -> Array:
 
 
 def at(line: Array, share: float) -> float:
-    """A curve's value where a share of the pairs has been added up."""
+    """A curve's value at a share of the pairs."""
     return float(line[round(share * (len(GRID) - 1))])
 
 
 def needed(spread: Array, bound: float) -> float | None:
-    """The smallest share of the pairs from which on the spread stays below a bound; None where it never does.
+    """The smallest share of the pairs from which on the spread stays below a bound; None if it never does.
 
     Args:
         spread: standard deviations over pairs of texts at the shares of `GRID`.
-        bound: as a share of the score.
+        bound: a share of the score.
     """
     below = np.flip(np.logical_and.accumulate(np.flip(spread < bound)))
     return float(GRID[np.argmax(below)]) if below[-1] else None
 
 
-def describe(label: str, curves: Array) -> Row:
+def describe(label: str, curves: Array) -> Record:
     """The row of one view.
 
     Args:
-        label: its name.
-        curves: one for every pair of texts, (pairs, 201).
+        label: the view's name.
+        curves: one curve for every pair of texts, (pairs, 201).
     """
     tops = np.array([at(line, TOP) for line in curves])
     low, middle, high = np.percentile(tops, [25, 50, 75])
@@ -113,7 +114,7 @@ def describe(label: str, curves: Array) -> Row:
     }
 
 
-def _sentence(row: Row) -> str:
+def _sentence(row: Record) -> str:
     need = " and ".join(
         f"below {percent(bound)} " + ("never" if share is None else f"from {percent(share)} of them on")
         for bound in BOUNDS
@@ -126,7 +127,7 @@ def _sentence(row: Row) -> str:
     )
 
 
-def draw(curves: Mapping[View, Array], table: Sequence[Row], settings: Any) -> Figure:
+def draw(curves: Mapping[View, Array], table: Sequence[Record], settings: Any) -> Figure:
     """The picture: a panel for every view."""
     figure, axes = picture.sheet(3.3, 1, len(table), width=max(4.5, 3.3 * len(table)), sharey=True)
     ends = [lines.mean(0) + sign * lines.std(0) for lines in curves.values() if len(lines) for sign in (-1, 1)]
@@ -137,7 +138,7 @@ def draw(curves: Mapping[View, Array], table: Sequence[Row], settings: Any) -> F
         axis.fill_between(GRID, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0, label="± sd")
         axis.plot(GRID, mean, color=colour, linewidth=1.8, label="mean")
         axis.plot(GRID, middle, color=picture.CATEGORIES[1], linewidth=1.4, linestyle=(0, (4, 2)), label="median")
-        axis.axhline(1, color="#888888", linewidth=0.8, zorder=0)
+        picture.guide(axis, y=1)
         _marks(axis, row, colour)
         axis.set_ylim(limits[0], limits[1] + 0.42 * (limits[1] - limits[0]))
         axis.set_xlim(0, 1)
@@ -150,8 +151,8 @@ def draw(curves: Mapping[View, Array], table: Sequence[Row], settings: Any) -> F
     return figure
 
 
-def _marks(axis: Any, row: Row, colour: str) -> None:
-    """The strongest pairs, and where the standard deviation falls below a bound; a key above the curve names them."""
+def _marks(axis: Any, row: Record, colour: str) -> None:
+    """Mark the strongest pairs, and the shares from which on the standard deviation is below a bound."""
     (point,) = axis.plot([TOP], [row["top_mean"]], "o", color=colour, markersize=4.5)
     key = {f"top 5 %: {percent(row['top_mean'])} ± {percent(row['top_sd'])}": point}
     for bound, style in zip(BOUNDS, ((0, (1, 1.5)), (0, (5, 2))), strict=True):

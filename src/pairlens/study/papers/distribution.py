@@ -11,7 +11,8 @@ from pairlens.shapes import Array
 from pairlens.study import picture
 from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.materials import Materials, text_tokens
-from pairlens.study.result import Result, Row, percent
+from pairlens.study.result import Result, percent
+from pairlens.study.statistics import Record, distinct, where
 from pairlens.study.views import View
 
 if TYPE_CHECKING:
@@ -20,21 +21,23 @@ if TYPE_CHECKING:
 ABOUT = CATALOGUE["distribution"]
 BINS = 48
 FEWEST = 2
-"""Token pairs that a step of a histogram has at least."""
+"""Bins of a histogram with fewer token pairs are left out."""
 
 
 def study(materials: Materials) -> Result:
     """Histograms of the contributions of pairs of text tokens at every layer, and the share of negative ones."""
     views = materials.choice.sweep(materials.lens)
     values: dict[View, list[Array]] = {}
-    raw: list[Row] = []
+    raw: list[Record] = []
     for view in views:
-        found = materials.explain(view, materials.few())
-        values[view] = [text_tokens(e).ravel() for _, e in found]
-        raw += [_record(view, row.number, own) for (row, _), own in zip(found, values[view], strict=True)]
+        explained = materials.explain(view, materials.few())
+        values[view] = [text_tokens(e).ravel() for _, e in explained]
+        raw += [
+            {"pair": row.number, "view": view.label, **_moments(entries), "values": entries.tolist()}
+            for (row, _), entries in zip(explained, values[view], strict=True)
+        ]
     table = [describe(view, values[view]) for view in views if values[view]]
-    pairs = max((row["pairs"] for row in table), default=0)
-    settings = materials.describe(views, pairs)
+    settings = materials.describe(views, max((row["pairs"] for row in table), default=0))
     return Result(
         ABOUT,
         table,
@@ -46,26 +49,26 @@ def study(materials: Materials) -> Result:
     )
 
 
-def describe(view: View, values: Sequence[Array]) -> Row:
+def describe(view: View, values: Sequence[Array]) -> Record:
     """The row of one view.
 
     Args:
         view: how the pairs were explained.
-        values: the contributions of every pair's token pairs.
+        values: for every pair of texts, the contributions of its token pairs.
     """
     together = np.concatenate(values)
     low, quarter, median, three, high = np.percentile(together, [1, 25, 50, 75, 99])
-    shares = [float((own < 0).mean()) for own in values]
+    moments = _moments(together)
     return {
         "view": view.label,
         "layer": view.layer,
         "reference_terms": view.reference_terms,
         "pairs": len(values),
-        "token_pairs": together.size,
-        "negative": float((together < 0).mean()),
-        "negative_sd": float(np.std(shares)),
-        "mean": float(together.mean()),
-        "sd": float(together.std()),
+        "token_pairs": moments["token_pairs"],
+        "negative": moments["negative"],
+        "negative_sd": float(np.std([(entries < 0).mean() for entries in values])),
+        "mean": moments["mean"],
+        "sd": moments["sd"],
         "percentile_1": float(low),
         "quartile_1": float(quarter),
         "median": float(median),
@@ -74,24 +77,20 @@ def describe(view: View, values: Sequence[Array]) -> Row:
     }
 
 
-def _record(view: View, pair: int, values: Array) -> Row:
+def _moments(values: Array) -> Record:
     return {
-        "pair": pair,
-        "view": view.label,
         "token_pairs": values.size,
         "negative": float((values < 0).mean()),
         "mean": float(values.mean()),
         "sd": float(values.std()),
-        "values": values.tolist(),
     }
 
 
-def _sentences(table: Sequence[Row], layers: int) -> list[str]:
-    said = []
-    for terms in dict.fromkeys(row["reference_terms"] for row in table):
-        own = [row for row in table if row["reference_terms"] == terms]
-        inner = [row for row in own if row["layer"] != layers]
-        last = [row for row in own if row["layer"] == layers]
+def _sentences(table: Sequence[Record], layers: int) -> list[str]:
+    sentences = []
+    for terms in distinct(table, "reference_terms"):
+        rows = where(table, reference_terms=terms)
+        inner = [row for row in rows if row["layer"] != layers]
         parts = []
         if inner:
             least, most = (pick(inner, key=lambda row: row["negative"]) for pick in (min, max))
@@ -99,56 +98,61 @@ def _sentences(table: Sequence[Row], layers: int) -> list[str]:
                 f"between {percent(least['negative'])} (layer {least['layer']}) and {percent(most['negative'])} (layer "
                 f"{most['layer']}) of the contributions of token pairs are negative"
             )
-        parts += [f"{percent(row['negative'])} at the output, layer {layers}" for row in last]
-        said.append(f"With reference terms “{terms}”, {', and '.join(parts)}.")
-    return [*said, "Special tokens are left out."]
+        parts += [f"{percent(row['negative'])} at the output, layer {layers}" for row in where(rows, layer=layers)]
+        sentences.append(f"With reference terms “{terms}”, {', and '.join(parts)}.")
+    return [*sentences, "Special tokens are left out."]
 
 
-def draw(values: dict[View, list[Array]], table: Sequence[Row], settings: Any) -> Figure:
-    """The picture: a panel of histograms for every treatment, and the share of negative contributions by layer."""
-    terms = list(dict.fromkeys(view.reference_terms for view in values))
-    figure, axes = picture.sheet(3.4, 1, len(terms) + 1, width=3.4 * (len(terms) + 1))
-    layers = sorted({row["layer"] for row in table})
+def draw(values: dict[View, list[Array]], table: Sequence[Record], settings: Any) -> Figure:
+    """The picture: a panel of histograms for each of the reference terms, and the share of negative contributions."""
+    treatments = list(dict.fromkeys(view.reference_terms for view in values))
+    figure, axes = picture.sheet(3.4, 1, len(treatments) + 1, width=3.4 * (len(treatments) + 1))
+    layers = sorted(distinct(table, "layer"))
     colours = dict(zip(layers, picture.depths(layers), strict=True))
-    for axis, own in zip(axes[0], terms, strict=False):
-        shown = [(view, np.concatenate(all_)) for view, all_ in values.items() if view.reference_terms == own and all_]
+    for axis, terms in zip(axes[0], treatments, strict=False):
+        shown = [
+            (view, np.concatenate(entries))
+            for view, entries in values.items()
+            if view.reference_terms == terms and entries
+        ]
         low, high = np.percentile(np.concatenate([together for _, together in shown]), [0.5, 99])
         edges = np.linspace(low, high, BINS + 1)
+        middles = (edges[1:] + edges[:-1]) / 2
         for view, together in shown:
             counts, _ = np.histogram(together, edges)
             heights = np.where(counts >= FEWEST, counts / together.size, np.nan)
-            name = f"{view.layer} (output)" if view.layer == settings["layers"] else str(view.layer)
-            middles = (edges[1:] + edges[:-1]) / 2
+            name = picture.layer_name(view.layer, settings["layers"])
             axis.plot(middles, heights, color=colours[view.layer], linewidth=1.4, drawstyle="steps-mid", label=name)
-        axis.axvline(0, color="#888888", linewidth=0.8, zorder=0)
+        axis.axvline(0, color=picture.GUIDE, linewidth=0.8, zorder=0)
         axis.set_yscale("log")
         axis.yaxis.set_minor_formatter("")
         axis.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}\N{NO-BREAK SPACE}%")
-        picture.label(axis, x="contribution of a token pair to the score", title=f"reference terms “{own}”")
+        picture.label(axis, x="contribution of a token pair to the score", title=f"reference terms “{terms}”")
     picture.label(axes[0][0], y="share of token pairs")
     picture.legend(axes[0][0], title="layer", title_fontsize=picture.SIZE, loc="upper right")
-    _negative(axes[0][-1], table, terms)
+    _negative(axes[0][-1], table, treatments)
     picture.caption(figure, ABOUT.title, settings)
     return figure
 
 
-def _negative(axis: Any, table: Sequence[Row], terms: Sequence[str]) -> None:
-    for place, own in enumerate(terms):
-        rows = [row for row in table if row["reference_terms"] == own]
+def _negative(axis: Any, table: Sequence[Record], treatments: Sequence[str]) -> None:
+    """Draw the share of negative contributions by layer, with the paper's two figures."""
+    for place, terms in enumerate(treatments):
+        rows = where(table, reference_terms=terms)
         axis.plot(
             [row["layer"] for row in rows],
             [row["negative"] for row in rows],
             color=picture.CATEGORIES[place],
             marker=picture.MARKERS[place],
             markersize=5,
-            label=f"“{own}”",
+            label=f"“{terms}”",
         )
     for share, what in ((0.38, "paper, layer 11 of 12: 38 %"), (0.05, "paper, output: 5 %")):
-        axis.axhline(share, color="#888888", linewidth=0.9, linestyle=(0, (4, 2)))
+        axis.axhline(share, color=picture.GUIDE, linewidth=0.9, linestyle=(0, (4, 2)))
         style: Any = {"ha": "center", "fontsize": picture.SIZE - 0.5, "color": picture.FAINT}
         axis.text(0.55, share + 0.01, what, transform=axis.get_yaxis_transform(), **style)
     axis.set_ylim(0, max(0.47, 1.15 * max(row["negative"] for row in table)))
-    axis.set_xticks(sorted({row["layer"] for row in table}))
+    axis.set_xticks(sorted(distinct(table, "layer")))
     picture.percent(axis.yaxis)
     picture.label(axis, x="layer", y="share of negative contributions", title="negative contributions")
-    picture.legend(axis, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=len(terms))
+    picture.legend(axis, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=len(treatments))

@@ -9,32 +9,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairlens.attribution.explanation import Explanation
-from pairlens.io.tables import Row as PairRow
+from pairlens.io.pairs import PairRow
 from pairlens.study.catalogue import CATALOGUE
-from pairlens.study.materials import Materials, text_tokens
-from pairlens.study.result import Lacking, Result, Row, percent, signed
-from pairlens.study.statistics import mean_of, spearman
+from pairlens.study.materials import Materials, longer, text_tokens, text_units
+from pairlens.study.result import Lacking, Result, percent, short_name, signed
+from pairlens.study.statistics import Record, mean_of, spearman
 from pairlens.study.views import View, static
-from pairlens.text import words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ABOUT = CATALOGUE["layers"]
 LONGEST = 12
-"""Words of a text that still fits into a small picture."""
+"""The longest text that fits into a small picture, in words."""
 
 
 def study(materials: Materials) -> Result:
-    """The words of one pair at every layer: the pair that was asked for, or a short one whose layers differ most."""
+    """The words of one pair at every layer: the pair that the user chose, or the short one whose layers differ most."""
     lens = materials.lens
     if static(lens):
         raise Lacking("a model of static embeddings has no layers.")
-    terms = materials.choice.terms(lens)[0]
-    views = [view for view in materials.choice.sweep(lens) if view.reference_terms == terms]
-    row, chosen = _choose(materials, views)
-    shown = {view: materials.explain(view, [row])[0][1] if view not in chosen else chosen[view] for view in views}
-    shown = {view: e.at("word") for view, e in shown.items()}
+    views = materials.choice.by_layer(lens)
+    row, explained = _choose(materials, views)
+    shown = {view: e.at("word") for view, e in zip(views, explained, strict=True)}
     last = shown[views[-1]]
     table = [_record(view, e, last) for view, e in shown.items()]
     settings = materials.describe(views, 1, pair=row.number, text_a=row.a, text_b=row.b)
@@ -49,20 +46,19 @@ def study(materials: Materials) -> Result:
     )
 
 
-def _choose(materials: Materials, views: Sequence[View]) -> tuple[PairRow, dict[View, Explanation]]:
-    """The pair to show, and those of its explanations that choosing needed."""
-    if materials.pair is not None:
-        return find(materials, materials.pair), {}
-    found: dict[int, dict[View, Explanation]] = {}
+def _choose(materials: Materials, views: Sequence[View]) -> tuple[PairRow, list[Explanation]]:
+    """The pair to show, and its explanations in every view."""
+    rows = materials.few() if materials.pair is None else [find(materials, materials.pair)]
+    explained: dict[int, list[Explanation]] = {}
     for view in views:
-        for row, e in materials.explain(view, materials.few()):
-            found.setdefault(row.number, {})[view] = e
-    whole = [row for row in materials.few() if len(found.get(row.number, ())) == len(views)]
+        for row, e in materials.explain(view, rows):
+            explained.setdefault(row.number, []).append(e)
+    whole = [row for row in rows if len(explained.get(row.number, ())) == len(views)]
     if not whole:
         raise Lacking("none of the pairs could be explained at every layer.")
-    short = [row for row in whole if max(len(words(row.a)), len(words(row.b))) <= LONGEST] or whole[:1]
-    best = min(short, key=lambda row: likeness([text_tokens(e) for e in found[row.number].values()]))
-    return best, found[best.number]
+    short = [row for row in whole if longer(row) <= LONGEST] or whole[:1]
+    best = min(short, key=lambda row: likeness([text_tokens(e) for e in explained[row.number]]))
+    return best, explained[best.number]
 
 
 def find(materials: Materials, number: int) -> PairRow:
@@ -75,18 +71,18 @@ def find(materials: Materials, number: int) -> PairRow:
 
 
 def likeness(matrices: Sequence[np.ndarray]) -> float:
-    """How much neighbouring layers are alike: the mean of their Spearman correlations, 1 for a single layer.
+    """The mean Spearman correlation of neighbouring layers, 1 for a single layer.
 
     Example:
         >>> a = np.arange(4.0)
         >>> likeness([a, a, -a])
         0.0
     """
-    found = mean_of([spearman(one, other) for one, other in pairwise(matrices)])
-    return 1.0 if found is None else found
+    mean = mean_of(spearman(one, other) for one, other in pairwise(matrices))
+    return 1.0 if mean is None else mean
 
 
-def cells(e: Explanation) -> list[Row]:
+def cells(e: Explanation) -> list[Record]:
     """The entries of a matrix, one row each."""
     return [
         {"text_a": a.text, "text_b": b.text, "value": float(e.matrix[i, j])}
@@ -95,10 +91,10 @@ def cells(e: Explanation) -> list[Row]:
     ]
 
 
-def _record(view: View, e: Explanation, last: Explanation) -> Row:
-    own = text_tokens(e)
-    strongest, weakest = np.unravel_index(own.argmax(), own.shape), np.unravel_index(own.argmin(), own.shape)
-    a, b = ([unit.text for unit in units if unit.kind == "text"] for units in (e.units_a, e.units_b))
+def _record(view: View, e: Explanation, last: Explanation) -> Record:
+    matrix = text_tokens(e)
+    a, b = ([units[place].text for place in text_units(units)] for units in (e.units_a, e.units_b))
+    strongest, lowest = (divmod(int(place), len(b)) for place in (matrix.argmax(), matrix.argmin()))
     return {
         "view": view.label,
         "layer": view.layer,
@@ -106,22 +102,22 @@ def _record(view: View, e: Explanation, last: Explanation) -> Row:
         "pairs_sum": float(e.matrix.sum()),
         "base": e.base,
         "gap": e.gap,
-        "negative": float((own < 0).mean()),
+        "negative": float((matrix < 0).mean()),
         "strongest": f"{a[strongest[0]]} / {b[strongest[1]]}",
-        "strongest_value": float(own.max()),
-        "lowest": f"{a[weakest[0]]} / {b[weakest[1]]}",
-        "lowest_value": float(own.min()),
-        "spearman_with_last": spearman(own, text_tokens(last)),
+        "strongest_value": float(matrix.max()),
+        "lowest": f"{a[lowest[0]]} / {b[lowest[1]]}",
+        "lowest_value": float(matrix.min()),
+        "spearman_with_last": spearman(matrix, text_tokens(last)),
     }
 
 
-def _sentences(materials: Materials, row: PairRow, table: Sequence[Row]) -> list[str]:
+def _sentences(materials: Materials, row: PairRow, table: Sequence[Record]) -> list[str]:
     why = (
         f"of the short pairs among the first {len(materials.few())}, the one whose layers differ most"
         if materials.pair is None
         else "as asked for"
     )
-    lowest = min(table, key=lambda own: own["lowest_value"])
+    lowest = min(table, key=lambda record: record["lowest_value"])
     last = table[-1]
     return [
         f"Shown is pair {row.number}, {why}: “{row.a}” and “{row.b}”.",
@@ -133,10 +129,9 @@ def _sentences(materials: Materials, row: PairRow, table: Sequence[Row]) -> list
     ]
 
 
-def draw(shown: dict[str, Explanation], row: PairRow, score: float, settings: dict[str, object]) -> Figure:
+def draw(shown: dict[str, Explanation], row: PairRow, score: float, settings: Record) -> Figure:
     """The picture: a heat map for every layer, on one scale."""
     from pairlens.render import plot
 
-    model = str(settings["model"]).rstrip("/").rsplit("/", 1)[-1]
-    title = f"{ABOUT.title}: {model}, 1 pair (number {row.number}), score {score:.3f}"
+    title = f"{ABOUT.title}: {short_name(settings['model'])}, 1 pair (number {row.number}), score {score:.3f}"
     return plot.layers(shown, width=11.0, columns=min(4, len(shown)), title=title)[0]

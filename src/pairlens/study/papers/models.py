@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pairlens.attribution.explanation import Explanation
-from pairlens.io.tables import Row as PairRow
+from pairlens.io.pairs import PairRow
 from pairlens.lens import Lens
 from pairlens.study.catalogue import CATALOGUE
-from pairlens.study.materials import Materials
+from pairlens.study.materials import Materials, longer
 from pairlens.study.papers.layers import LONGEST, cells, find
-from pairlens.study.result import Lacking, Result, signed
-from pairlens.text import words
+from pairlens.study.result import Lacking, Result, short_name, signed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,15 +30,15 @@ def study(materials: Materials) -> Result:
     views = []
     for name, lens in lenses.items():
         view = materials.choice.standard(lens)[0]
-        found = materials.explain(view, [row], lens=lens)
-        if not found:
+        explained = materials.explain(view, [row], lens=lens)
+        if not explained:
             raise Lacking(f"{name} cannot explain pair {row.number}: {materials.left_out[view.label][row.number]}")
-        shown[name] = found[0][1].at("word")
+        shown[name] = explained[0][1].at("word")
         views.append(view)
     table = []
     for (name, e), view in zip(shown.items(), views, strict=True):
-        top = e.top(1, special=False)[0]
-        low = min(e.top(e.matrix.size, special=False), key=lambda pair: pair.value)
+        pairs = e.top(e.matrix.size, special=False)
+        top, low = pairs[0], min(pairs, key=lambda pair: pair.value)
         table.append(
             {
                 "model": name,
@@ -58,13 +57,13 @@ def study(materials: Materials) -> Result:
         ABOUT,
         table,
         raw=[{"pair": row.number, "model": name, **cell} for name, e in shown.items() for cell in cells(e)],
-        figures={own["model"]: {"score": own["score"], "strongest": own["strongest"]} for own in table},
+        figures={line["model"]: {"score": line["score"], "strongest": line["strongest"]} for line in table},
         sentences=[
             f"Shown is pair {row.number}: “{row.a}” and “{row.b}”.",
             *(
-                f"{own['model']} gives it {own['score']:.3f}; its strongest pair of words is {own['strongest']} "
-                f"({signed(own['strongest_value'])}), its lowest {own['lowest']} ({signed(own['lowest_value'])})."
-                for own in table
+                f"{line['model']} gives it {line['score']:.3f}; its strongest pair of words is {line['strongest']} "
+                f"({signed(line['strongest_value'])}), its lowest {line['lowest']} ({signed(line['lowest_value'])})."
+                for line in table
             ),
         ],
         settings=settings,
@@ -73,26 +72,24 @@ def study(materials: Materials) -> Result:
 
 
 def _lenses(materials: Materials) -> dict[str, Lens]:
-    """The models by short names that differ."""
+    """The models by short and distinct names."""
     lenses = [materials.lens, *materials.others]
     lenses += [lens for lens in (materials.adjusted, materials.twin) if lens is not None]
     named: dict[str, Lens] = {}
     for lens in lenses:
-        short = lens.name.rstrip("/").rsplit("/", 1)[-1]
-        name, count = short, 1
+        name, count = short_name(lens.name), 1
         while name in named:
             count += 1
-            name = f"{short} ({count})"
+            name = f"{short_name(lens.name)} ({count})"
         named[name] = lens
     return named
 
 
 def _choose(materials: Materials) -> PairRow:
-    """The pair that was asked for, or the first short one whose words are not too few."""
+    """The pair that the user chose, or the first of medium length."""
     if materials.pair is not None:
         return find(materials, materials.pair)
-    lengths = {row.number: max(len(words(row.a)), len(words(row.b))) for row in materials.rows}
-    return next((row for row in materials.rows if LONGEST / 2 < lengths[row.number] <= LONGEST), materials.rows[0])
+    return next((row for row in materials.rows if LONGEST / 2 < longer(row) <= LONGEST), materials.rows[0])
 
 
 def draw(shown: dict[str, Explanation], row: PairRow) -> Figure:

@@ -7,37 +7,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlens.attribution.explanation import Explanation
-from pairlens.shapes import Array
 from pairlens.study import picture
 from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.language.english import FUNCTION, NEGATING, PADDING, SLOTS, is_cue, without_cue
-from pairlens.study.materials import Materials
-from pairlens.study.papers.failures import scaled
-from pairlens.study.result import Result, Row, percent, signed
+from pairlens.study.materials import Materials, unit_at
+from pairlens.study.result import Result, percent, signed
+from pairlens.study.statistics import Record, distinct, group_by, mean_of, where
 from pairlens.study.views import View
 from pairlens.text import words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from pairlens.io.tables import Row as PairRow
+    from pairlens.io.pairs import PairRow
 
 ABOUT = CATALOGUE["negation"]
 KINDS = ("cue", "function", "content")
+NEGATED = ("none", "one_text", "both_texts")
 NAMES = {"cue": "negation cue", "function": "other function word", "content": "content word"}
 
 
 def study(materials: Materials) -> Result:
-    """Cues against other words: in pairs of the data that hold one, and in sentences that differ by one word."""
+    """Negation cues against other words: in pairs of the data with a cue, and in sentences that differ by one word."""
     views = materials.choice.standard(materials.lens)
     held = [row for row in materials.rows if cues(row.a) or cues(row.b)]
     moved = _deletions(materials, held)
     slots = SLOTS[: max(1, min(len(SLOTS), len(materials.pairs)))]
-    raw: list[Row] = []
+    raw: list[Record] = []
     for view in views:
-        raw += [{"part": "data", "view": view.label, **own} for own in _of_data(materials, view, held, moved)]
-        raw += [{"part": "sentences", "view": view.label, **own} for own in _of_sentences(materials, view, slots)]
+        raw += [{"part": "data", "view": view.label, **row} for row in _of_data(materials, view, held, moved)]
+        raw += [{"part": "sentences", "view": view.label, **row} for row in _of_sentences(materials, view, slots)]
     table = describe(raw)
     labelled = against_labels(materials)
     settings = materials.describe(views, len(held), sentences=len(slots), pairs_searched=len(materials.rows))
@@ -53,7 +52,7 @@ def study(materials: Materials) -> Result:
 
 
 def cues(text: str) -> list[tuple[int, int]]:
-    """Where the words of a text stand that negate.
+    """The spans of the words of a text that negate.
 
     Example:
         >>> cues("It isn't cold, no.")
@@ -63,7 +62,7 @@ def cues(text: str) -> list[tuple[int, int]]:
 
 
 def kind_of(word: str) -> str | None:
-    """What kind of word this is: cue, function or content; None for punctuation."""
+    """The kind of a word: cue, function or content; None for punctuation."""
     if is_cue(word):
         return "cue"
     if word.lower() in FUNCTION:
@@ -72,19 +71,17 @@ def kind_of(word: str) -> str | None:
 
 
 def shortened(text: str, start: int, end: int) -> str:
-    """The text without one word; of a contraction only the negation goes.
+    """The text without one word; of a contraction only the negation is deleted.
 
     Example:
         >>> shortened("It isn't cold.", 3, 8), shortened("It is not cold.", 6, 9)
         ('It is cold.', 'It is cold.')
     """
-    word = text[start:end]
-    left = without_cue(word) if is_cue(word) else ""
-    return " ".join((text[:start] + left + text[end:]).split())
+    return " ".join((text[:start] + without_cue(text[start:end]) + text[end:]).split())
 
 
 def _deletions(materials: Materials, rows: Sequence[PairRow]) -> dict[tuple[int, str, int], float]:
-    """What the score loses when one word goes, by pair, side and the word's first character."""
+    """The fall of the score when one word is deleted, by pair, side and the word's first character."""
     asked: dict[tuple[int, str, int], tuple[str, str]] = {}
     for row in rows:
         for side, text in (("a", row.a), ("b", row.b)):
@@ -95,18 +92,18 @@ def _deletions(materials: Materials, rows: Sequence[PairRow]) -> dict[tuple[int,
     if not asked:
         return {}
     whole = dict(zip((row.number for row in rows), materials.score([(row.a, row.b) for row in rows]), strict=True))
-    found = materials.score(list(asked.values()))
-    return {key: float(whole[key[0]] - value) for key, value in zip(asked, found, strict=True) if np.isfinite(value)}
+    scores = materials.score(list(asked.values()))
+    return {key: float(whole[key[0]] - value) for key, value in zip(asked, scores, strict=True) if np.isfinite(value)}
 
 
 def _of_data(
     materials: Materials, view: View, rows: Sequence[PairRow], moved: dict[tuple[int, str, int], float]
-) -> Iterator[Row]:
-    """Every word of the pairs that hold a cue: what it contributes in all, and what the score loses without it."""
+) -> Iterator[Record]:
+    """Every word of the pairs with a cue: its contribution, and the fall of the score without it."""
     for row, e in materials.explain(view, rows):
         e = e.at("word")
-        for side, units, own in (("a", e.units_a, e.row + e.effects_a), ("b", e.units_b, e.column + e.effects_b)):
-            for unit, value in zip(units, own, strict=True):
+        for side, units, values in (("a", e.units_a, e.row + e.effects_a), ("b", e.units_b, e.column + e.effects_b)):
+            for unit, value in zip(units, values, strict=True):
                 kind = kind_of(unit.text) if unit.kind == "text" else None
                 if kind is not None and (row.number, side, unit.start) in moved:
                     yield {
@@ -119,8 +116,8 @@ def _of_data(
                     }
 
 
-def _of_sentences(materials: Materials, view: View, slots: Sequence[str]) -> Iterator[Row]:
-    """Sentences beside themselves with one word more: a negation, or one that changes little."""
+def _of_sentences(materials: Materials, view: View, slots: Sequence[str]) -> Iterator[Record]:
+    """Sentences beside themselves with one word more: a negation, or a word that changes little."""
     asked = [(slot, word) for slot in slots for word in (*NEGATING, *PADDING)]
     plain = [" ".join(slot.format("").split()) for slot, _ in asked]
     longer = [slot.format(word) for slot, word in asked]
@@ -128,110 +125,92 @@ def _of_sentences(materials: Materials, view: View, slots: Sequence[str]) -> Ite
     for number, e in enumerate(materials.of_texts(view, zip(plain, longer, strict=True))):
         if e is not None:
             slot, word = asked[number]
-            own = _own(e.at("word"), slot.index("{"))
-            kind = "cue" if word in NEGATING else "function"
-            moved = float(alone[number] - e.score)
-            pair = {"pair": number + 1, "kind": kind, "word": word, "score": e.score}
-            yield {**pair, "own": own, "moved": moved}
-
-
-def _own(e: Explanation, start: int) -> float:
-    """What the word of text b that begins at a character contributes with all of a."""
-    place = next(i for i, unit in enumerate(e.units_b) if unit.kind == "text" and unit.start == start)
-    return float(e.column[place] + e.effects_b[place])
-
-
-def describe(raw: Sequence[Row]) -> list[Row]:
-    """One row for every part, view and kind of word: means, with and without signs."""
-    groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in raw:
-        groups.setdefault((row["part"], row["view"], row["kind"]), []).append(row)
-    table = []
-    for (part, view, kind), rows in groups.items():
-        own, moved = (np.array([row[name] for row in rows]) for name in ("own", "moved"))
-        table.append(
-            {
-                "part": part,
-                "view": view,
-                "kind": kind,
-                "words": len(rows),
-                "own_mean": float(own.mean()),
-                "own_absolute": float(np.abs(own).mean()),
-                "moved_mean": float(moved.mean()),
-                "moved_absolute": float(np.abs(moved).mean()),
-                # The score falls by what the word's own pairs take, and by what becomes of all others.
-                "carried": float(-own.sum() / moved.sum()) if part == "sentences" and moved.sum() else None,
+            e = e.at("word")
+            place = unit_at(e.units_b, slot.index("{"))
+            yield {
+                "pair": number + 1,
+                "kind": "cue" if word in NEGATING else "function",
+                "word": word,
+                "score": e.score,
+                "own": float(e.column[place] + e.effects_b[place]),
+                "moved": float(alone[number] - e.score),
             }
-        )
-    views = list(dict.fromkeys(row["view"] for row in raw))
+
+
+def describe(raw: Sequence[Record]) -> list[Record]:
+    """One row for every part, view and kind of word: means, with and without signs."""
+    table = []
+    for (part, view, kind), rows in group_by(raw, "part", "view", "kind").items():
+        row: Record = {"part": part, "view": view, "kind": kind, "words": len(rows)}
+        for name in ("own", "moved"):
+            row[f"{name}_mean"] = mean_of(entry[name] for entry in rows)
+            row[f"{name}_absolute"] = mean_of(abs(entry[name]) for entry in rows)
+        # The score falls by what the word's own pairs take, and by the changes of all others.
+        own, moved = row["own_mean"], row["moved_mean"]
+        row["carried"] = -own / moved if part == "sentences" and moved else None
+        table.append(row)
+    views = distinct(raw, "view")
     return sorted(table, key=lambda row: (row["part"], views.index(row["view"]), KINDS.index(row["kind"])))
 
 
-def against_labels(materials: Materials) -> Row | None:
-    """How far scores are above labels, for pairs that differ by a negation and for those without one."""
-    rows = [row for row in materials.rows if row.score is not None]
+def against_labels(materials: Materials) -> Record | None:
+    """How far scores are above labels, by the number of texts of a pair that hold a cue; None without labels."""
+    rows, labels = materials.labelled()
     if not rows:
         return None
-    labels = scaled(np.array([float(row.score or 0) for row in rows]))
     off = materials.score([(row.a, row.b) for row in rows]) - labels
     counts = np.array([bool(cues(row.a)) + bool(cues(row.b)) for row in rows])
-    names = {"none": 0, "one_text": 1, "both_texts": 2}
-    return {name: _mean(off[(counts == count) & np.isfinite(off)]) for name, count in names.items()}
+    groups = {name: off[(counts == count) & np.isfinite(off)] for count, name in enumerate(NEGATED)}
+    return {name: {"pairs": len(values), "off": mean_of(values)} for name, values in groups.items()}
 
 
-def _mean(values: Array) -> Row:
-    return {"pairs": len(values), "off": float(values.mean()) if len(values) else None}
-
-
-def _sentences(table: Sequence[Row], labelled: Row | None, held: int, slots: int) -> list[str]:
-    said = []
-    for view in dict.fromkeys(row["view"] for row in table):
-        data = {row["kind"]: row for row in table if row["view"] == view and row["part"] == "data"}
+def _sentences(table: Sequence[Record], labelled: Record | None, held: int, slots: int) -> list[str]:
+    sentences = []
+    for view in distinct(table, "view"):
+        data, own = ({row["kind"]: row for row in where(table, view=view, part=part)} for part in ("data", "sentences"))
         if "cue" in data and "function" in data:
-            said.append(
+            sentences.append(
                 f"{view}: in the {held} pairs of the data that hold a negation, a cue contributes "
                 f"{signed(data['cue']['own_mean'])} to the score ({data['cue']['own_absolute']:.3f} without signs), "
                 f"another function word {signed(data['function']['own_mean'])} "
                 f"({data['function']['own_absolute']:.3f})."
             )
-        own = {row["kind"]: row for row in table if row["view"] == view and row["part"] == "sentences"}
         carried = own["cue"]["carried"]
         of_it = "" if carried is None else f", so that the negation's own carry {percent(carried)} of its fall"
-        said.append(
+        sentences.append(
             f"{view}: in {slots} sentences, a negation lowers the score with the plain sentence by "
             f"{own['cue']['moved_mean']:.3f}, and “also”, “still” or “now” by {own['function']['moved_mean']:.3f}; the "
             f"word's own pairs are {signed(own['cue']['own_mean'])} and {signed(own['function']['own_mean'])}{of_it}."
         )
-    data = {row["kind"]: row for row in table if row["part"] == "data"}
+    data = {row["kind"]: row for row in where(table, part="data")}
     if "cue" in data and "function" in data:
         content = f", a content word by {data['content']['moved_absolute']:.3f}" if "content" in data else ""
-        said.append(
+        sentences.append(
             f"Really deleting a cue moves the score by {data['cue']['moved_absolute']:.3f} on average, another "
             f"function word by {data['function']['moved_absolute']:.3f}{content}."
         )
     elif not held:
-        said.append("No pair of the data holds a negation.")
+        sentences.append("No pair of the data holds a negation.")
     if labelled is not None and labelled["one_text"]["off"] is not None and labelled["none"]["off"] is not None:
         one, none = labelled["one_text"], labelled["none"]
-        said.append(
+        sentences.append(
             f"Where one of the two texts is negated ({one['pairs']} of the pairs), scores are {signed(one['off'], 2)} "
             f"away from the labels on average; without negation ({none['pairs']}) {signed(none['off'], 2)}."
         )
-    return said
+    return sentences
 
 
-def draw(raw: Sequence[Row], views: Sequence[View], settings: Any) -> Figure:
+def draw(raw: Sequence[Record], views: Sequence[View], settings: Any) -> Figure:
     """The picture: contributions and real deletions in the data, and the sentences that differ by one word."""
     figure, axes = picture.sheet(3.4, 1, 3, width=10.0)
     first = views[0].label
-    data = [row for row in raw if row["part"] == "data" and row["view"] == first]
-    own = [row for row in raw if row["part"] == "sentences" and row["view"] == first]
-    where = f"in the {settings['pairs']} pairs that hold a cue"
+    data, sentences = (where(raw, part=part, view=first) for part in ("data", "sentences"))
+    held = f"in the {settings['pairs']} pairs that hold a cue"
     _boxes(axes[0][0], data, "own", "kind", KINDS, NAMES)
-    picture.label(axes[0][0], y="contribution of the word, all its pairs", title=f"contribution {where}")
+    picture.label(axes[0][0], y="contribution of the word, all its pairs", title=f"contribution {held}")
     _boxes(axes[0][1], data, "moved", "kind", KINDS, NAMES)
-    picture.label(axes[0][1], y="fall of the score when the word is deleted", title=f"deletion {where}")
-    _boxes(axes[0][2], own, "moved", "word", (*NEGATING, *PADDING), {})
+    picture.label(axes[0][1], y="fall of the score when the word is deleted", title=f"deletion {held}")
+    _boxes(axes[0][2], sentences, "moved", "word", (*NEGATING, *PADDING), {})
     picture.label(axes[0][2], y="fall of the score", title=f"one word more, in {settings['sentences']} sentences")
     picture.legend(axes[0][2], loc="upper right")
     of = f"of {settings['pairs_searched']:,} that were searched"
@@ -239,8 +218,8 @@ def draw(raw: Sequence[Row], views: Sequence[View], settings: Any) -> Figure:
     return figure
 
 
-def _boxes(axis: Any, rows: Sequence[Row], value: str, by: str, order: Sequence[str], names: dict[str, str]) -> None:
-    """A box for every group, with its mean and its number."""
+def _boxes(axis: Any, rows: Sequence[Record], value: str, by: str, order: Sequence[str], names: dict[str, str]) -> None:
+    """Draw a box for every group, with its mean and its size."""
     groups = [[row[value] for row in rows if row[by] == name] for name in order]
     shown = [(name, values) for name, values in zip(order, groups, strict=True) if values]
     if not shown:
@@ -261,5 +240,5 @@ def _boxes(axis: Any, rows: Sequence[Row], value: str, by: str, order: Sequence[
     axis.plot(range(1, len(shown) + 1), means, "D", color=picture.INK, markersize=3.5, linestyle="none", label="mean")
     labels = [f"{names.get(name, name).replace(' ', chr(10))}\n(n = {len(values):,})" for name, values in shown]
     axis.set_xticks(range(1, len(shown) + 1), labels)
-    axis.axhline(0, color="#888888", linewidth=0.8, zorder=0)
+    picture.guide(axis)
     axis.grid(axis="x", visible=False)

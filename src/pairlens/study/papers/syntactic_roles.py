@@ -11,118 +11,121 @@ from pairlens.study import picture
 from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.language.relations import Words, gather, mismatch_sentence, relation
 from pairlens.study.materials import Materials
-from pairlens.study.result import Result, Row, signed
+from pairlens.study.result import Result, signed
+from pairlens.study.statistics import Record, distinct, where
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ABOUT = CATALOGUE["syntactic-roles"]
 FEWEST = 20
-"""Pairs of words that a relation must have to be spoken of."""
+"""Relations with fewer pairs of words are not mentioned in sentences."""
 SHOWN = 12
 
 
 def study(materials: Materials) -> Result:
     """The mean contribution of a pair of words by their dependency relations, and their share of all against chance."""
-    gathered, views, mismatches = gather(materials, lambda word: word.deprel, "dependency relations")
+    gathered, settings = gather(materials, lambda word: word.deprel, "dependency relations")
     table = [{"view": view.label, **row} for view, pairs in gathered.items() for row in describe(pairs)]
     raw = [
-        {"pair": words.pair, "view": view.label, "relation": name, **own}
+        {"pair": words.pair, "view": view.label, "relation": name, **sums}
         for view, pairs in gathered.items()
         for words in pairs
-        for name, own in by_relation([words]).items()
+        for name, sums in by_relation([words]).items()
     ]
-    pairs = max(map(len, gathered.values()))
-    settings = materials.describe(views, pairs, words=materials.words, **mismatches)
     return Result(
         ABOUT,
         table,
         raw,
-        figures={view.label: _figures([row for row in table if row["view"] == view.label]) for view in views},
-        sentences=_sentences(table, mismatches),
+        figures={view.label: _figures(where(table, view=view.label)) for view in gathered},
+        sentences=_sentences(table, settings),
         settings=settings,
         draw=lambda: draw(table, settings),
     )
 
 
-def by_relation(pairs: Sequence[Words]) -> dict[str, Row]:
-    """How often each relation occurs, and what its pairs of words sum to, with and without signs."""
-    found: dict[str, Row] = {}
+def by_relation(pairs: Sequence[Words]) -> dict[str, Record]:
+    """The number of pairs of words of each relation, and their sums with and without signs."""
+    sums: dict[str, Record] = {}
     for words in pairs:
         for name, value in zip(words.relations, words.values.tolist(), strict=True):
-            own = found.setdefault(name, {"word_pairs": 0, "sum": 0.0, "absolute": 0.0})
-            own["word_pairs"] += 1
-            own["sum"] += value
-            own["absolute"] += abs(value)
-    return found
+            total = sums.setdefault(name, {"word_pairs": 0, "sum": 0.0, "absolute": 0.0})
+            total["word_pairs"] += 1
+            total["sum"] += value
+            total["absolute"] += abs(value)
+    return sums
 
 
-def describe(pairs: Sequence[Words]) -> list[Row]:
+def describe(pairs: Sequence[Words]) -> list[Record]:
     """One row a relation, the largest mean contribution first.
 
-    `mean` is per pair of words; `lift` is the relation's share of all contributions, whatever their sign, divided by
-    its share of all pairs of words: 1 is what chance gives.
+    `mean` is per pair of words; `lift` is the relation's share of all contributions without signs, divided by its share
+    of all pairs of words: 1 is what chance gives.
     """
-    found = by_relation(pairs)
-    count, absolute = (sum(own[name] for own in found.values()) for name in ("word_pairs", "absolute"))
+    sums = by_relation(pairs)
+    count, absolute = (sum(total[name] for total in sums.values()) for name in ("word_pairs", "absolute"))
     rows = [
         {
             "relation": name,
-            "word_pairs": own["word_pairs"],
-            "mean": own["sum"] / own["word_pairs"],
-            "mean_absolute": own["absolute"] / own["word_pairs"],
-            "share": own["absolute"] / absolute if absolute else 0.0,
-            "frequency": own["word_pairs"] / count,
-            "lift": own["absolute"] / absolute * count / own["word_pairs"] if absolute else 0.0,
+            "word_pairs": total["word_pairs"],
+            "mean": total["sum"] / total["word_pairs"],
+            "mean_absolute": total["absolute"] / total["word_pairs"],
+            "share": total["absolute"] / absolute if absolute else 0.0,
+            "frequency": total["word_pairs"] / count,
+            "lift": total["absolute"] / absolute * count / total["word_pairs"] if absolute else 0.0,
         }
-        for name, own in found.items()
+        for name, total in sums.items()
     ]
     return sorted(rows, key=lambda row: (-row["mean"], row["relation"]))
 
 
-def _figures(rows: Sequence[Row]) -> Row:
-    often = [row for row in rows if row["word_pairs"] >= FEWEST]
+def _often(rows: Sequence[Record]) -> list[Record]:
+    return [row for row in rows if row["word_pairs"] >= FEWEST]
+
+
+def _figures(rows: Sequence[Record]) -> Record:
+    often = _often(rows)
     return {
         "highest": {row["relation"]: row["mean"] for row in often[:8]},
         "lift": {row["relation"]: row["lift"] for row in sorted(often, key=lambda row: -row["lift"])[:8]},
     }
 
 
-def _sentences(table: Sequence[Row], mismatches: Row) -> list[str]:
-    said = []
-    for label in dict.fromkeys(row["view"] for row in table):
-        rows = [row for row in table if row["view"] == label and row["word_pairs"] >= FEWEST]
+def _sentences(table: Sequence[Record], settings: Record) -> list[str]:
+    sentences = []
+    for label in distinct(table, "view"):
+        rows = _often(where(table, view=label))
         if not rows:
             continue
         best = ", ".join(f"{row['relation']} ({signed(row['mean'], 4)}, {row['lift']:.1f} times)" for row in rows[:3])
         lowest = rows[-1]
-        said.append(
+        sentences.append(
             f"{label}: the relations with the highest mean contribution of a pair of words are {best}; the lowest is "
             f"{lowest['relation']} ({signed(lowest['mean'], 4)})."
         )
     return [
-        *said,
+        *sentences,
         "In brackets are the mean, and how many times their share of all contributions, whatever the sign, is what "
         f"their number gives by chance. Relations with fewer than {FEWEST} pairs of words are left out here.",
-        mismatch_sentence(mismatches),
+        mismatch_sentence(settings),
     ]
 
 
-def draw(table: Sequence[Row], settings: Any) -> Figure:
+def draw(table: Sequence[Record], settings: Any) -> Figure:
     """The picture: for every view the mean contribution of the most frequent roles with each other."""
     from pairlens.render.plot.scale import COLOURS
 
-    labels = list(dict.fromkeys(row["view"] for row in table))
+    labels = distinct(table, "view")
     figure, axes = picture.sheet(4.4, 1, len(labels), width=max(5.5, 4.9 * len(labels)))
-    roles = _roles({row["relation"]: row for row in table if row["view"] == labels[0]})
+    roles = _roles(where(table, view=labels[0]))
+    fewest = min(FEWEST, 5 * settings["pairs"] // 10 + 1)
     for axis, label in zip(axes[0], labels, strict=True):
-        rows = {row["relation"]: row for row in table if row["view"] == label}
+        rows = {row["relation"]: row for row in where(table, view=label) if row["word_pairs"] >= fewest}
         grid = np.full((len(roles), len(roles)), np.nan)
         for i, one in enumerate(roles):
             for j, other in enumerate(roles):
-                row = rows.get(relation(one, other))
-                if row is not None and row["word_pairs"] >= min(FEWEST, 5 * settings["pairs"] // 10 + 1):
-                    grid[i, j] = row["mean"]
+                if relation(one, other) in rows:
+                    grid[i, j] = rows[relation(one, other)]["mean"]
         limit = float(np.nanmax(np.abs(grid))) if np.isfinite(grid).any() else 1.0
         shown = axis.imshow(grid, cmap=COLOURS, vmin=-limit, vmax=limit)
         axis.set_xticks(range(len(roles)), roles, rotation=60, ha="right", rotation_mode="anchor")
@@ -138,12 +141,12 @@ def draw(table: Sequence[Row], settings: Any) -> Figure:
     return figure
 
 
-def _roles(rows: dict[str, Row]) -> list[str]:
-    """The most frequent roles, by what they contribute with themselves and all others, the most first."""
+def _roles(rows: Sequence[Record]) -> list[str]:
+    """The most frequent roles, those with the highest mean contribution first."""
     counts: dict[str, int] = {}
     sums: dict[str, float] = {}
-    for name, row in rows.items():
-        for role in set(name.split("–")):
+    for row in rows:
+        for role in set(row["relation"].split("–")):
             counts[role] = counts.get(role, 0) + row["word_pairs"]
             sums[role] = sums.get(role, 0.0) + row["mean"] * row["word_pairs"]
     often = sorted((role for role in counts if role), key=lambda role: (-counts[role], role))[:SHOWN]
