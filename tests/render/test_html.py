@@ -23,6 +23,7 @@ from pairlens import InputError
 from pairlens.attribution.explanation import Explanation
 from pairlens.cli import app
 from pairlens.render import colours, html
+from pairlens.render.running import cut
 from pairlens.render.text import number, signed, tiny
 from pairlens.text import Unit, level_spans
 
@@ -522,7 +523,7 @@ def test_no_text_becomes_markup(text_a, text_b, label, title):
 @given(st.text(max_size=60), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=8))
 def test_the_pieces_of_a_text_are_the_text(text, spans):
     units = tuple(Unit("x", min(i, j, len(text)), min(max(i, j), len(text))) for i, j in spans)
-    found = html.pieces(text, units)
+    found = cut(text, units)
     assert "".join(piece for piece, _ in found) == text
     assert sorted(index for _, index in found if index is not None) == list(range(len(units)))
 

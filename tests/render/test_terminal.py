@@ -18,8 +18,10 @@ from pairlens.attribution.contrast import Contrast
 from pairlens.cli import app
 from pairlens.render.axis import axis
 from pairlens.render.colours import DARK, LIGHT, ink_on, luminance, shade
-from pairlens.render.running import Piece, lay, run, wrap
-from pairlens.render.terminal import _colour, _fit, view
+from pairlens.render.running import Piece, lay_out, to_pieces, wrap
+from pairlens.render.terminal import view
+from pairlens.render.terminal.matrix import plan
+from pairlens.render.terminal.style import cell_style
 from pairlens.render.text import clean, columns, contrast_summary, equation, shorten, summary
 from pairlens.text import Unit, words
 
@@ -214,7 +216,7 @@ def test_effects_have_a_row_and_a_column():
 
 
 def background(value: float) -> tuple[int, ...]:
-    colour: Any = _colour(value).bgcolor
+    colour: Any = cell_style(value).bgcolor
     return tuple(colour.triplet)
 
 
@@ -226,7 +228,7 @@ def test_colours_are_legible_and_diverge():
 
     assert light(Color.parse("#2166ac")) == pytest.approx(luminance("#2166ac"))
     for value in np.linspace(-1.5, 1.5, 61):
-        style = _colour(value)
+        style = cell_style(value)
         darker, lighter = sorted((light(style.color), light(style.bgcolor)))
         assert (lighter + 0.05) / (darker + 0.05) >= 4.5  # WCAG AA
     assert (background(1.0), background(-1.0)) == (triplet(LIGHT.together), triplet(LIGHT.apart))
@@ -265,11 +267,10 @@ def test_colour_changes_no_character(colour):
 
 def test_numbers_get_shorter_before_columns_are_hidden():
     e = make(*COFFEE)
-    down = axis(e.units_a, np.ones(len(e.units_a)), limit=24)
-    wide, narrow = (_fit(e, down, room, False) for room in (70, 45))
-    assert wide[0].hidden == narrow[0].hidden == 0
-    assert wide[1].decimals == narrow[1].decimals + 1
-    assert _fit(e, down, 30, False)[0].hidden > 0
+    (wide, long, _), (narrow, short, _) = (plan(e, width, False, 24) for width in (77, 52))
+    assert wide.across.hidden == narrow.across.hidden == 0
+    assert long.decimals == short.decimals + 1
+    assert plan(e, 37, False, 24)[0].across.hidden > 0
 
 
 def marked(shown: str, name: str) -> list[tuple[str, list[int]]]:
@@ -357,8 +358,8 @@ def test_wrapping_loses_nothing(words):
 def test_cutting_down_keeps_what_is_linked():
     text = " ".join(f"w{i}" for i in range(400))
     units = [Unit(text[i:j], i, j) for i, j in words(text)]
-    pieces = run(text, units, axis(units, np.ones(400)), {3, 200, 399})
-    lines = lay(pieces, {3, 200, 399}, lambda piece: len(piece.text), 60, 3)
+    pieces = to_pieces(text, units, axis(units, np.ones(400)), {3, 200, 399})
+    lines = lay_out(pieces, {3, 200, 399}, lambda piece: len(piece.text), 60, 3)
     shown = [placed.piece.text for line in lines for placed in line]
     assert {"w3", "w200", "w399", "…"} <= set(shown)
     assert len(lines) <= 3

@@ -1,19 +1,21 @@
-"""What goes along the sides of a matrix that is shown: the units, and in one line each what is folded or left over."""
+"""The rows, columns and numbers of a matrix as shown: special tokens and weak units are summed up in one line each."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
 
 import numpy as np
 
+from pairlens.attribution.explanation import Explanation
 from pairlens.render.text import clean
+from pairlens.shapes import Float, PerUnit, PerUnitA, PerUnitB
+from pairlens.text import Unit
 
-if TYPE_CHECKING:
-    from pairlens.attribution.explanation import Explanation
-    from pairlens.text import Unit
+Grid = Float[np.ndarray, "rows columns"]
+"""One number for every cell that is shown."""
 
 
 @dataclass(frozen=True)
@@ -21,15 +23,15 @@ class Axis:
     """The lines along one side of a matrix.
 
     Attributes:
-        labels: one for every line.
+        labels: the label of every line.
         sums: (lines, units), 1 where a unit belongs to a line.
-        single: how many lines are units of their own; they come first.
-        hidden: how many units are added up in the line "rest".
-        folded: how many special tokens are added up, in a line "special" unless they contribute nothing at all.
+        single: how many lines hold exactly one unit; they come first.
+        hidden: how many units the line "rest" sums up.
+        folded: how many special tokens the line "special" sums up. It is left out if they all contribute zero.
     """
 
     labels: tuple[str, ...]
-    sums: np.ndarray
+    sums: Float[np.ndarray, "lines units"]
     single: int
     hidden: int
     folded: int
@@ -40,23 +42,75 @@ class Axis:
         return bool(self.folded) and "special" not in self.labels[self.single :]
 
     def lines(self) -> list[int | None]:
-        """The line of every unit, None for a unit that no line holds."""
+        """The line of every unit; None for a unit that no line holds."""
         return [int(column.argmax()) if column.any() else None for column in self.sums.T]
 
 
-def axis(units: Sequence[Unit], strength: np.ndarray, *, limit: int | None = None, special: bool = False) -> Axis:
-    """The strongest units in the text's order, then the special tokens as one, then what is left as one.
+@dataclass(frozen=True)
+class Cells:
+    """The cells of an explanation's matrix that are shown, with a in the rows (`down`) and b in the columns."""
 
-    Special tokens that contribute nothing at all, as at layer 0, are shown only where there is nothing else.
+    e: Explanation
+    down: Axis
+    across: Axis
+
+    @cached_property
+    def values(self) -> Grid:
+        """The value of every cell, (rows, columns)."""
+        return self.down.sums @ self.e.matrix @ self.across.sums.T
+
+    @property
+    def units(self) -> Grid:
+        """The values of the cells that are one pair of units each: colour scales are made for these."""
+        return self.values[: self.down.single, : self.across.single]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of all rows and columns."""
+        return *self.down.labels, *self.across.labels
+
+    @cached_property
+    def table(self) -> Grid:
+        """The values with a row and a column of their sums, and one each of effects if there are any."""
+        e, values = self.e, self.values
+        grid = np.block([[values, values.sum(1)[:, None]], [values.sum(0), values.sum()]])
+        if e.effects_a.any() or e.effects_b.any():
+            grid = np.pad(grid, (0, 1), constant_values=math.nan)
+            grid[:-1, -1] = *(self.down.sums @ e.effects_a), e.effects_a.sum()
+            grid[-1, :-1] = *(self.across.sums @ e.effects_b), e.effects_b.sum()
+        return grid
+
+    @property
+    def totals(self) -> tuple[str, ...]:
+        """The labels of the rows and columns that `table` has after those of the values."""
+        return ("sum", "effects")[: len(self.table) - len(self.values)]
+
+
+def fold(e: Explanation, *, special: bool = False, rows: int | None = None, columns: int | None = None) -> Cells:
+    """The cells of an explanation, with its weakest units summed up where only so many rows or columns may be shown.
 
     Args:
-        units: of one text.
-        strength: how strong each unit is, (units,).
-        limit: how many units there may be, all of them by default.
-        special: every special token is a unit like the others.
+        e: the explanation.
+        special: show every special token; otherwise those of a text are summed up in one line.
+        rows, columns: how many units of a and of b may have their own line; all of them by default.
+    """
+    strength_a, strength_b = strengths(e)
+    down = axis(e.units_a, strength_a, limit=rows, special=special)
+    return Cells(e, down, axis(e.units_b, strength_b, limit=columns, special=special))
+
+
+def axis(units: Sequence[Unit], strength: PerUnit, *, limit: int | None = None, special: bool = False) -> Axis:
+    """The strongest units in the order of the text, then one line for the special tokens, then one for the rest.
+
+    Special tokens that all contribute zero, as at layer 0, have a line only if there is no other line.
+
+    Args:
+        units: the units of one text.
+        strength: the strength of each unit, (units,).
+        limit: how many units may have their own line; all of them by default.
+        special: treat special tokens like other units.
 
     Example:
-        >>> from pairlens.tokens import Unit
         >>> units = [Unit(word, 0, 1) for word in ("not", "so", "good")]
         >>> axis(units, np.array([2.0, 1.0, 3.0]), limit=2).labels
         ('not', 'good', 'rest')
@@ -74,25 +128,14 @@ def axis(units: Sequence[Unit], strength: np.ndarray, *, limit: int | None = Non
     return Axis(tuple(label for label, _ in groups), sums, len(shown), len(hidden), len(folded))
 
 
-def strengths(e: Explanation) -> tuple[np.ndarray, np.ndarray]:
-    """How much each unit of a and each unit of b takes part, whatever the sign: (units_a,) and (units_b,)."""
+def strengths(e: Explanation) -> tuple[PerUnitA, PerUnitB]:
+    """The strength of each unit of a and of b: the sum of the absolute values of its entries and of its effect."""
     size = np.abs(e.matrix)
     return size.sum(1) + np.abs(e.effects_a), size.sum(0) + np.abs(e.effects_b)
 
 
-def table(e: Explanation, down: Axis, across: Axis) -> np.ndarray:
-    """The numbers to show: the matrix, a row and a column of its sums, and one each of effects if there are any."""
-    values = down.sums @ e.matrix @ across.sums.T
-    grid = np.block([[values, values.sum(1)[:, None]], [values.sum(0), values.sum()]])
-    if e.effects_a.any() or e.effects_b.any():
-        grid = np.pad(grid, (0, 1), constant_values=math.nan)
-        grid[:-1, -1] = *(down.sums @ e.effects_a), e.effects_a.sum()
-        grid[-1, :-1] = *(across.sums @ e.effects_b), e.effects_b.sum()
-    return grid
-
-
 def decimals(peak: float, digits: int = 3) -> int:
-    """How many decimals give the largest number so many digits.
+    """How many decimals to write so that the largest number has the given number of digits.
 
     Example:
         >>> decimals(0.598), decimals(0.598, 2), decimals(41.2, 2)

@@ -1,7 +1,7 @@
-"""The colours of a contribution, the same in the terminal, in plots and on the page: blue together, orange apart.
+"""The colours of contributions in terminals, plots and pages: blue together, orange apart.
 
-Blue and orange are told apart with every kind of colour vision. In each palette both ends are equally light, so that
-values of equal size are equally strong, and differ enough from `paper` to be read as text.
+Readers with any kind of colour vision can tell blue from orange. In each palette both ends are equally light, so that
+values of equal size look equally strong, and both have enough contrast with `paper` to be read as text.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ class Palette:
 
     Attributes:
         together: a contribution that adds to the score, at its strongest.
-        apart: one that takes from it, at its strongest.
-        neutral: a contribution of nothing.
-        ink: text. `faint`: text that matters less.
-        paper: what is behind.
+        apart: a contribution that takes from the score, at its strongest.
+        neutral: a contribution of zero.
+        ink: text. `faint`: less important text.
+        paper: the background.
     """
 
     together: str
@@ -46,13 +46,13 @@ def shade(strength: float, palette: Palette = LIGHT) -> str:
 
 
 def ink_on(colour: str) -> str:
-    """Black or white, whichever is read more easily on a colour.
+    """Black or white, whichever has more contrast with a colour.
 
     Example:
         >>> ink_on("#2166ac"), ink_on("#f7f7f7")
         ('#ffffff', '#000000')
     """
-    return "#ffffff" if luminance(colour) < 0.179 else "#000000"  # where both have the same contrast
+    return "#ffffff" if luminance(colour) < 0.179 else "#000000"  # at 0.179 black and white have the same contrast
 
 
 def luminance(colour: str) -> float:

@@ -1,6 +1,6 @@
-"""The interactive picture: one explanation, or several on one colour scale, as a web page that needs nothing else.
+"""The interactive picture: one explanation, or several on one colour scale, as a self-contained web page.
 
-`payload` is the data, the script and the style sheet of `asset` draw it, and `document` puts all of it into one file.
+`payload` returns the data and `asset` the script and the style sheet that draw it; `document` puts them into one page.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from pairlens.errors import InputError, choose
 from pairlens.io import documents
+from pairlens.io.files import check_folder, write_file
+from pairlens.render.running import cut
 from pairlens.render.text import provenance, summary
 from pairlens.text import LEVELS, Unit
 
@@ -33,26 +35,26 @@ TITLE = "Why are these two texts this similar?"
 
 
 def payload(explanations: Shown) -> dict[str, Any]:
-    """Everything that the picture shows, as JSON has it.
+    """The data of the picture, ready for JSON.
 
     Args:
         explanations: an explanation, or several under their labels: layers, models or hits, in this order.
 
     Returns:
-        `views`, one for every explanation: its label, texts, score and other sums, settings, and `levels`: its own
-        level and every coarser one, finest first, each with units, matrix, errors and effects.
+        A dict with `views`, one for every explanation: its label, texts, score and other terms, settings, and `levels`:
+        the level of the explanation and every coarser one, finest first, each with units, matrix, errors and effects.
     """
     return {"version": 1, "views": [_view(label, e) for label, e in _labelled(explanations).items()]}
 
 
 def document(explanations: Shown, *, title: str | None = None, arrange: str = "slider") -> str:
-    """The picture as one HTML page that asks nothing of any other place.
+    """The picture as one HTML page that loads nothing from anywhere else.
 
     Args:
         explanations: an explanation, or several under their labels: layers, models or hits, in this order.
-        title: what stands above it and in the window's title; "" for nothing.
-        arrange: how several are shown: "slider", one at a time; "side", all of them beside each other; "list", a
-            ranked list to choose from.
+        title: the heading and the title of the window; "" for none.
+        arrange: how several explanations are shown: "slider", one at a time; "side", side by side; "list", a ranked
+            list to choose from.
 
     Example:
         >>> from pairlens import Lens
@@ -65,7 +67,7 @@ def document(explanations: Shown, *, title: str | None = None, arrange: str = "s
     script, style = asset("picture.js"), asset("picture.css")
     rules = f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:"
     plain = "\n\n".join(f"{label}\n{summary(e)}" if label else summary(e) for label, e in shown.items())
-    # The script replaces what `main` holds: without scripts the page is plain text.
+    # The script replaces the content of `main`: without scripts the page shows plain text.
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -87,19 +89,16 @@ def document(explanations: Shown, *, title: str | None = None, arrange: str = "s
 
 
 def save(explanations: Shown, path: str | Path, *, title: str | None = None, arrange: str = "slider") -> Path:
-    """Write `document` to a file, whole or not at all."""
+    """Write `document` to a file and return its path. The write is atomic."""
     path = Path(path)
     choose("file suffix", path.suffix.lower(), (documents.PICTURE,))
-    documents.check_folder(path)
-    page = document(explanations, title=title, arrange=arrange).encode("utf-8", "replace")
-    with documents.whole_file(path) as file:
-        file.write(page)
-    return path
+    check_folder(path)
+    return write_file(path, document(explanations, title=title, arrange=arrange).encode("utf-8", "replace"))
 
 
 @cache
 def asset(name: str) -> str:
-    """The text of `picture.js` or `picture.css`: what a page needs that shows a payload with `pairlens.show`.
+    """The text of `picture.js` or `picture.css`, for pages that show a payload with `pairlens.show`.
 
     Example:
         >>> "window.pairlens" in asset("picture.js")
@@ -112,30 +111,6 @@ def asset(name: str) -> str:
     return '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
 
 
-def pieces(text: str, units: tuple[Unit, ...]) -> list[tuple[str, int | None]]:
-    """The text cut where its units begin and end: each piece with its unit's index, or None between units.
-
-    The pieces' strings join to the text. A unit that has no characters of its own has an empty piece.
-
-    Example:
-        >>> pieces("It rains.", (Unit("[CLS]", 0, 0, "special"), Unit("It", 0, 2), Unit("rains", 3, 8)))
-        [('', 0), ('It', 1), (' ', None), ('rains', 2), ('.', None)]
-    """
-    found: list[tuple[str, int | None]] = []
-    here = 0
-    for index, unit in enumerate(units):
-        # What an earlier unit took (several tokens may be one character) is not taken twice.
-        start, end = max(unit.start, here), max(unit.end, here)
-        if unit.kind == "rest" or start >= end:
-            found.append(("", index))
-            continue
-        if start > here:
-            found.append((text[here:start], None))
-        found.append((text[start:end], index))
-        here = end
-    return [*found, (text[here:], None)] if here < len(text) else found
-
-
 def _labelled(explanations: Shown) -> dict[str, Explanation]:
     if not isinstance(explanations, Mapping):
         return {"": explanations}
@@ -145,9 +120,9 @@ def _labelled(explanations: Shown) -> dict[str, Explanation]:
 
 
 def _view(label: str, e: Explanation) -> dict[str, Any]:
-    own = e.settings.get("level", "token")
+    level = e.settings.get("level", "token")
     error = "standard error" if e.settings.get("method") == "shapley" else "estimated error"
-    coarser = LEVELS[LEVELS.index(own) + 1 :] if own in LEVELS else ()
+    coarser = LEVELS[LEVELS.index(level) + 1 :] if level in LEVELS else ()
     return {
         "label": label,
         "text_a": e.text_a,
@@ -161,7 +136,7 @@ def _view(label: str, e: Explanation) -> dict[str, Any]:
         "truncated_b": e.truncated_b,
         "settings": dict(e.settings),
         "levels": [
-            _level(e, own if own in LEVELS else "span", error),
+            _level(e, level if level in LEVELS else "span", error),
             *(_level(e.at(name), name, "at most: errors of finer units, added up") for name in coarser),
         ],
     }
@@ -173,8 +148,8 @@ def _level(e: Explanation, name: str, error_name: str) -> dict[str, Any]:
         "provenance": provenance(e),
         "units_a": [_unit(unit) for unit in e.units_a],
         "units_b": [_unit(unit) for unit in e.units_b],
-        "pieces_a": [list(piece) for piece in pieces(e.text_a, e.units_a)],
-        "pieces_b": [list(piece) for piece in pieces(e.text_b, e.units_b)],
+        "pieces_a": [list(part) for part in cut(e.text_a, e.units_a)],
+        "pieces_b": [list(part) for part in cut(e.text_b, e.units_b)],
         "matrix": _rounded(e.matrix, 9),
         "error_name": error_name,
         "entry_error": _rounded(e.entry_error, 3) if e.entry_error.any() else None,
@@ -188,18 +163,18 @@ def _unit(unit: Unit) -> dict[str, Any]:
 
 
 def _rounded(values: np.ndarray, digits: int) -> list[Any]:
-    """The numbers to so many significant digits, which makes files a third smaller."""
+    """The numbers rounded to significant digits, which makes files a third smaller."""
     if values.ndim > 1:
         return [_rounded(row, digits) for row in values]
     return [float(f"{value:.{digits}g}") for value in values]
 
 
 def _inert(data: dict[str, Any]) -> str:
-    """JSON that ends no script element and begins no comment, whatever the texts hold. ASCII, half characters too."""
+    """ASCII JSON that cannot end a script element or begin a comment. Lone surrogates are escaped too."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _hash(source: str) -> str:
-    """What allows an inline script or style, and no other, in a Content-Security-Policy."""
+    """The source of a Content-Security-Policy that allows exactly this inline script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"

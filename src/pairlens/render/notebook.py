@@ -1,8 +1,8 @@
-"""An explanation in a notebook: the interactive picture, and beneath it the same without scripts or styles of its own.
+"""An explanation as a notebook cell: the interactive picture in a frame, and a static version without scripts.
 
-Which of the two is seen needs no script. The picture is a frame that lies on the static part and covers it; where
-frames are taken out (GitHub, a notebook that is not trusted), the static part is what is left. Where scripts run, the
-frame also tells its height.
+The frame lies on top of the static version and covers it. Where frames are removed (GitHub, a notebook that is not
+trusted), the static version stays visible. Where scripts run, the frame reports its height, the cell takes that height
+and the static version is removed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairlens.render.colours import ink_on, shade
-from pairlens.render.html import document, pieces
+from pairlens.render.html import document
+from pairlens.render.running import cut
 from pairlens.render.text import clean, equation, provenance, safe, signed
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 STRONGEST = 8
 _FRAME = "position:absolute;top:0;left:0;width:100%;height:100%;border:0;background:#fff"
-# A frame without an origin of its own can only be known by its window.
+# The sandboxed frame has no origin: only its window identifies the sender of a message.
 _FIT = """
 addEventListener("message", (event) => {
   const height = Number(event.data?.pairlens?.height);
@@ -39,7 +40,7 @@ addEventListener("message", (event) => {
 
 
 def notebook(e: Explanation) -> str:
-    """The explanation as the HTML of a notebook's cell.
+    """The HTML of a notebook cell that shows the explanation.
 
     Example:
         >>> from pairlens import Lens
@@ -56,7 +57,7 @@ def notebook(e: Explanation) -> str:
 
 
 def static(e: Explanation) -> str:
-    """Both texts in the colours of their sums, the strongest pairs and the equation, as HTML without scripts.
+    """HTML without scripts: both texts in the colours of their sums, the strongest pairs and the equation.
 
     Example:
         >>> from pairlens import Lens
@@ -81,9 +82,7 @@ def static(e: Explanation) -> str:
 
 
 def _text(name: str, text: str, units: tuple[Unit, ...], shares: np.ndarray) -> str:
-    words = [
-        _word(piece, None if unit is None else float(shares[unit])) for piece, unit in pieces(text, units) if piece
-    ]
+    words = [_word(part, None if unit is None else float(shares[unit])) for part, unit in cut(text, units) if part]
     style = "font-family:serif;font-size:1.2em;line-height:1.8;white-space:pre-wrap;overflow-wrap:anywhere"
     return f"<p dir='auto' style='{style}'><small>{name}&emsp;</small>{''.join(words)}</p>"
 

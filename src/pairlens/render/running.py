@@ -1,39 +1,34 @@
-"""A text as running text, cut into pieces that belong to units: wrapped to any width, and cut down around some units.
+"""Running text: a text cut into pieces that belong to units, wrapped to a width and shortened to a number of lines.
 
-Widths are whatever `measure` says: columns of a terminal, or points of a page.
+A `Measure` gives the width of a piece: in columns of a terminal, or in points of a figure.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from pairlens.render.html import pieces as cut
-from pairlens.render.text import clean
-
-if TYPE_CHECKING:
-    from pairlens.render.axis import Axis
-    from pairlens.text import Unit
+from pairlens.render.axis import Axis
+from pairlens.render.text import clean, is_wide
+from pairlens.text import Unit
 
 Measure = Callable[["Piece"], float]
 _CONTEXTS = (32, 16, 8, 4, 2, 1, 0)
-"""How many pieces stay on either side of one that must not be lost, in a text that is cut down."""
+"""How many pieces to keep on either side of a linked piece in a text that is too long; the first that fits is used."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Characters without a space among them.
+    """Characters without white space.
 
     Attributes:
         text: the characters, safe to show.
-        line: the line of the axis that they belong to, None for characters between the units.
-        space: a space goes before.
-        first: no piece before belongs to the same line.
+        line: the line of the axis that the characters belong to; None between units.
+        space: whether a space goes before the piece.
+        first: whether this is the first piece of its line.
     """
 
     text: str
@@ -44,54 +39,77 @@ class Piece:
 
 @dataclass(frozen=True)
 class Placed:
-    """A piece in its place on a line: where it begins, and how wide it is."""
+    """A piece on a line of text: where it begins, and how wide it is."""
 
     piece: Piece
     start: float
     width: float
 
 
-def run(text: str, units: Sequence[Unit], axis: Axis, keep: Collection[int | None]) -> list[Piece]:
-    """The pieces of a text in its order.
+def cut(text: str, units: Sequence[Unit]) -> list[tuple[str, int | None]]:
+    """The text cut where its units begin and end: each part with the index of its unit, or None between units.
+
+    The parts join to the text. A unit without characters of its own has an empty part.
+
+    Example:
+        >>> cut("It rains.", (Unit("[CLS]", 0, 0, "special"), Unit("It", 0, 2), Unit("rains", 3, 8)))
+        [('', 0), ('It', 1), (' ', None), ('rains', 2), ('.', None)]
+    """
+    parts: list[tuple[str, int | None]] = []
+    here = 0
+    for index, unit in enumerate(units):
+        # Several tokens may share a character: it goes to the first of them.
+        start, end = max(unit.start, here), max(unit.end, here)
+        if unit.kind == "rest" or start >= end:
+            parts.append(("", index))
+            continue
+        if start > here:
+            parts.append((text[here:start], None))
+        parts.append((text[start:end], index))
+        here = end
+    return [*parts, (text[here:], None)] if here < len(text) else parts
+
+
+def to_pieces(text: str, units: Sequence[Unit], axis: Axis, keep: Collection[int | None]) -> list[Piece]:
+    """The pieces of a text in order.
 
     Args:
         text: the caller's text.
         units: its units.
-        axis: what they are along the side of a matrix.
-        keep: lines that must have a piece, whether or not the text has characters for them.
+        axis: the lines that the units belong to.
+        keep: lines that get a piece even if the text has no characters for them.
 
     Example:
         >>> import numpy as np
         >>> from pairlens.render.axis import axis
-        >>> from pairlens.tokens import Unit
         >>> units = [Unit("It", 0, 2), Unit("rains", 3, 8), Unit(".", 8, 9)]
-        >>> [(piece.text, piece.space) for piece in run("It rains.", units, axis(units, np.ones(3)), [])]
+        >>> [(piece.text, piece.space) for piece in to_pieces("It rains.", units, axis(units, np.ones(3)), [])]
         [('It', False), ('rains', True), ('.', False)]
     """
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     lines = axis.lines()
     space = False
     seen: set[int | None] = set()
-    for characters, unit in cut(text, tuple(units)):
+    for characters, unit in cut(text, units):
         line = None if unit is None else lines[unit]
-        runs = re.findall(r"\s+|\S+", characters)
+        words = re.findall(r"\s+|\S+", characters)
         if line is not None and line in keep and not characters.strip() and line not in seen:
-            # Special tokens, a prompt, the rest, or one more token of a character that an earlier one has taken.
-            runs = [" ", axis.labels[line].strip() or "␣", " "]
-        for word in runs:
+            # Special tokens, a prompt, the rest, or a token whose character went to an earlier token.
+            words = [" ", axis.labels[line].strip() or "␣", " "]
+        for word in words:
             if word.isspace():
                 space = True
                 continue
-            found.append(Piece(clean(word), line, space and bool(found), line not in seen))
+            pieces.append(Piece(clean(word), line, space and bool(pieces), line not in seen))
             seen.add(line)
             space = False
-    return found
+    return pieces
 
 
-def lay(
+def lay_out(
     pieces: Sequence[Piece], keep: Collection[int | None], measure: Measure, width: float, limit: int, *, gap: str = "…"
 ) -> list[list[Placed]]:
-    """The pieces on at most `limit` lines; if there are too many, those far from the lines to keep leave a gap."""
+    """The pieces on at most `limit` lines of text. If they do not fit, `gap` replaces those far from `keep`."""
     lines = wrap(pieces, measure, width)
     for context in _CONTEXTS if len(lines) > limit else ():
         lines = wrap(_excerpt(pieces, keep, context, gap), measure, width)
@@ -101,7 +119,7 @@ def lay(
 
 
 def wrap(pieces: Sequence[Piece], measure: Measure, width: float) -> list[list[Placed]]:
-    """The pieces on lines of at most a width, broken at spaces and around wide characters, else anywhere.
+    """The pieces on lines of at most the given width, broken at spaces and around wide characters, else anywhere.
 
     Example:
         >>> words = [Piece(word, None, True) for word in "one two three".split()]
@@ -127,10 +145,10 @@ def wrap(pieces: Sequence[Piece], measure: Measure, width: float) -> list[list[P
 
 
 def _clusters(pieces: Sequence[Piece], measure: Measure, width: float) -> Iterator[list[Piece]]:
-    """Pieces that stay together on a line if they can."""
+    """Groups of pieces that stay on one line if they fit; a piece that is wider than a line is split."""
     cluster: list[Piece] = []
     for piece in pieces:
-        if cluster and (piece.space or _wide(cluster[-1].text[-1]) or _wide(piece.text[0])):
+        if cluster and (piece.space or is_wide(cluster[-1].text[-1]) or is_wide(piece.text[0])):
             yield cluster
             cluster = []
         while measure(piece) > width and len(piece.text) > 1:
@@ -144,17 +162,14 @@ def _clusters(pieces: Sequence[Piece], measure: Measure, width: float) -> Iterat
         yield cluster
 
 
-def _wide(char: str) -> bool:
-    return unicodedata.east_asian_width(char) in "WF"
-
-
 def _excerpt(pieces: Sequence[Piece], keep: Collection[int | None], context: int, gap: str) -> list[Piece]:
+    """The pieces to keep with `context` pieces on either side, and a gap wherever others are left out."""
     kept = [i for i, piece in enumerate(pieces) if piece.line in keep] or [0]
     near = sorted({i for j in kept for i in range(max(0, j - context), min(len(pieces), j + context + 1))})
-    found: list[Piece] = []
+    excerpt: list[Piece] = []
     for before, here in pairwise([-1, *near]):
         if here > before + 1:
-            found += [Piece(gap, None, bool(found)), replace(pieces[here], space=True)]
+            excerpt += [Piece(gap, None, bool(excerpt)), replace(pieces[here], space=True)]
         else:
-            found.append(pieces[here])
-    return [*found, Piece(gap, None, True)] if near[-1] + 1 < len(pieces) else found
+            excerpt.append(pieces[here])
+    return [*excerpt, Piece(gap, None, True)] if near[-1] + 1 < len(pieces) else excerpt

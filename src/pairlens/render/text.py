@@ -1,4 +1,4 @@
-"""Explanations as plain text of at most 80 columns: what `repr` shows. Needs no other package."""
+"""Explanations as plain text of at most 80 columns, as `repr` shows them; and the number formats of all outputs."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 STRONGEST = 5
-# Characters that would move a terminal's cursor, change its colours or the direction of writing.
+# Characters that move a terminal's cursor, change its colours or change the direction of writing.
 _UNSAFE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
 )
 
 
 def summary(e: Explanation) -> str:
-    """Both texts, the score and what it is made of, the strongest pairs, and how it was made."""
+    """Both texts, the equation of the score, the strongest pairs and the settings."""
     pairs = e.top(STRONGEST, special=False) or e.top(STRONGEST)
     room = (WIDTH - 20) // 2
     labels = [(shorten(clean(pair.a.text), room), shorten(clean(pair.b.text), room)) for pair in pairs]
     listed = _aligned([(f"{a} · {b}", signed(pair.value)) for (a, b), pair in zip(labels, pairs, strict=True)])
-    lines = [_line("a", e.text_a), _line("b", e.text_b), equation(e), *listed, *_wrapped(provenance(e))]
-    return "\n".join(lines)
+    texts = _line("a", e.text_a), _line("b", e.text_b)
+    return "\n".join([*texts, equation(e), *listed, *textwrap.wrap(provenance(e), WIDTH)])
 
 
 def contrast_summary(c: Contrast) -> str:
-    """The query and both texts, the difference of the scores, and the query's units that make it."""
+    """The query and both texts, the equation of the difference, and the query's units that contribute most to it."""
     order = np.argsort(-np.abs(c.effects), kind="stable")[:STRONGEST]
     listed = [(shorten(clean(c.units[i].text), WIDTH - 20), signed(float(c.effects[i]))) for i in order]
     closer = "a" if c.difference >= 0 else "b"
@@ -45,13 +45,13 @@ def contrast_summary(c: Contrast) -> str:
         f"{closer} is closer: score {number(c.a.score)} with a, {number(c.b.score)} with b",
         f"difference {number(c.difference)} = {_sum(parts)}",
         *_aligned(listed),
-        *_wrapped(provenance(c.a)),
+        *textwrap.wrap(provenance(c.a), WIDTH),
     ]
     return "\n".join(lines)
 
 
 def equation(e: Explanation) -> str:
-    """The identity that every explanation fulfils, with its numbers: score = base + effects + pairs + gap."""
+    """The identity of every explanation with its numbers: score = base + effects + pairs + gap."""
     parts = [("base", number(e.base))]
     if e.effects_a.any() or e.effects_b.any():
         parts += [("effects a", number(float(e.effects_a.sum()))), ("effects b", number(float(e.effects_b.sum())))]
@@ -60,7 +60,7 @@ def equation(e: Explanation) -> str:
 
 
 def provenance(e: Explanation) -> str:
-    """The settings that made an explanation, in a few words."""
+    """The settings of an explanation on one line."""
     known = {name: value for name, value in e.settings.items() if value is not None}
     level = known.get("level")
     words = [
@@ -78,7 +78,7 @@ def provenance(e: Explanation) -> str:
 
 
 def number(value: float) -> str:
-    """Four decimals, without a sign on zero.
+    """The value with four decimals; what rounds to zero has no sign.
 
     Example:
         >>> number(0.71234), number(-1e-9)
@@ -88,7 +88,7 @@ def number(value: float) -> str:
 
 
 def signed(value: float, decimals: int = 4) -> str:
-    """A number with its sign; what rounds to zero has none.
+    """The value with its sign; what rounds to zero has none.
 
     Example:
         >>> signed(0.25), signed(-0.00001)
@@ -99,7 +99,7 @@ def signed(value: float, decimals: int = 4) -> str:
 
 
 def tiny(value: float) -> str:
-    """The size of a gap: one digit and an exponent.
+    """The value with one digit and an exponent, for gaps.
 
     Example:
         >>> tiny(2.34e-7), tiny(0.0)
@@ -109,17 +109,17 @@ def tiny(value: float) -> str:
 
 
 def clean(text: str) -> str:
-    """The text on one line; characters that a terminal would obey stand as �."""
+    """The text on one line, with � for unsafe characters; a space if nothing is left."""
     return safe(re.sub(r"\s+", " ", text)).strip() or " "
 
 
 def safe(text: str) -> str:
-    """The text with � for characters that a terminal would obey, or that change the direction of writing."""
+    """The text with � for control characters and for those that change the direction of writing."""
     return _UNSAFE.sub("\ufffd", text)
 
 
 def shorten(text: str, width: int) -> str:
-    """The text in at most `width` columns; what is cut off leaves an ellipsis.
+    """The text in at most `width` columns, with an ellipsis if it was cut.
 
     Example:
         >>> shorten("東京は大きい都市です", 9)
@@ -134,27 +134,23 @@ def shorten(text: str, width: int) -> str:
 
 
 def columns(text: str) -> int:
-    """How many columns a terminal takes for a text: two for a wide character, none for an accent.
+    """How many columns of a terminal a text takes: two for a wide character, none for a combining accent.
 
     Example:
         >>> columns("né"), columns("東京")
         (2, 4)
     """
-    return sum(_columns(char) for char in text)
+    visible = (char for char in text if unicodedata.category(char) not in ("Mn", "Me", "Cf"))
+    return sum(2 if is_wide(char) else 1 for char in visible)
 
 
-def _columns(char: str) -> int:
-    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+def is_wide(char: str) -> bool:
+    """Whether a terminal gives the character two columns, as it does for Chinese and Japanese ones."""
+    return unicodedata.east_asian_width(char) in "WF"
 
 
 def _line(name: str, text: str) -> str:
     return shorten(f"{name}: {clean(text)}", WIDTH)
-
-
-def _wrapped(line: str) -> list[str]:
-    return textwrap.wrap(line, WIDTH)
 
 
 def _sum(parts: Sequence[tuple[str, str]]) -> str:
@@ -162,7 +158,7 @@ def _sum(parts: Sequence[tuple[str, str]]) -> str:
 
 
 def _aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
-    """Labels to the left, numbers to the right of the widest label."""
+    """One line for every row, with the labels aligned on the left and the numbers on the right."""
     widest = max((columns(label) for label, _ in rows), default=0)
     longest = max((len(value) for _, value in rows), default=0)
     return [f"  {label}{' ' * (widest - columns(label))}  {value:>{longest}}" for label, value in rows]

@@ -1,7 +1,7 @@
 """Explanations as figures for papers, with matplotlib: heat maps, links between the texts, layers, and grids of pairs.
 
 Every function returns `(figure, axes)`, shows nothing and leaves matplotlib's settings as they are. `save` writes a
-figure as PNG, SVG or PDF, with text that stays text.
+figure as PNG, SVG or PDF; the text of an SVG or a PDF can be searched and edited.
 """
 
 from importlib.util import find_spec
@@ -11,8 +11,8 @@ from pairlens.errors import MissingExtra
 if find_spec("matplotlib") is None:
     raise MissingExtra("matplotlib", "plot")
 
-from pairlens.render.plot.curves import links
 from pairlens.render.plot.figure import save
+from pairlens.render.plot.linked_texts import links
 from pairlens.render.plot.matrix import heatmap
 from pairlens.render.plot.multiples import grid, layers
 

@@ -1,4 +1,4 @@
-"""A text set in type: lines of pieces in their places, from right to left where that is how the text is written."""
+"""A text typeset in a figure: its pieces in their places on lines, from right to left for Hebrew or Arabic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pairlens.render.colours import LIGHT
-from pairlens.render.running import Piece, Placed, lay, run
+from pairlens.render.running import Piece, Placed, lay_out, to_pieces
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from pairlens.text import Unit
 
 SIZE = 8.0
-"""Points of the letters."""
+"""The font size in points."""
 LEADING = 11.6
 """Points from line to line."""
-_ASCENT, _DESCENT = 7.4, 2.6  # of a line, above and below the baseline
-_APART, _FILL = 18.0, 0.86  # the widest space between words, and how much of the width may be filled with it
-_LINES = 12  # longer texts are cut down around what is linked
+_ASCENT, _DESCENT = 7.4, 2.6  # of a line of text, above and below its baseline
+_APART, _FILL = 18.0, 0.86  # spaces are widened up to this width, and until the line fills this share
+_LINES = 12  # longer texts are shortened
 
 
 @dataclass(frozen=True)
 class Spot:
-    """Where a unit stands on one line: from left to right, from its top to its bottom."""
+    """The box of a unit on one line of text."""
 
     left: float
     right: float
@@ -39,11 +39,11 @@ class Spot:
 
 @dataclass(frozen=True)
 class Block:
-    """A text set in type.
+    """A typeset text.
 
     Attributes:
-        lines: the pieces of each line, with the points from the left of the page.
-        linked: the lines of the axis that are linked.
+        lines: the pieces of each line of text; they start at points from the left of the figure.
+        linked: the linked units, as lines of the axis.
     """
 
     lines: list[list[Placed]]
@@ -51,11 +51,11 @@ class Block:
 
     @property
     def height(self) -> float:
-        """How high it is."""
+        """The height of all lines."""
         return len(self.lines) * LEADING
 
     def draw(self, ax: Axes, top: float) -> dict[int, list[Spot]]:
-        """Write it, and say where the linked units are; those without a link are faint."""
+        """Write the text, with units without a link in grey, and return the boxes of the linked units."""
         spots: dict[int, list[Spot]] = {}
         for number, line in enumerate(self.lines):
             base = top + number * LEADING + (LEADING + _ASCENT - _DESCENT) / 2
@@ -75,19 +75,19 @@ class Block:
 def block(
     text: str, units: Sequence[Unit], axis: Axis, linked: Collection[int], left: float, right: float, pen: Pen
 ) -> Block:
-    """A text set between two edges, in the middle between them; one of a single line has its words set apart."""
+    """A text typeset and centred between two edges; if it has one line, the spaces between its words are widened."""
 
     def measure(piece: Piece) -> float:
         return pen.width(piece.text, SIZE)
 
     backwards = _direction(text) == "R"
     room, blank = right - left, pen.width(" ", SIZE)
-    lines = lay(run(text, units, axis, linked), linked, measure, room, _LINES)
+    lines = lay_out(to_pieces(text, units, axis, linked), linked, measure, room, _LINES)
     if len(lines) == 1 and all(place.piece.first or place.piece.line is None for place in lines[0]):
-        gaps = sum(place.piece.space for place in lines[0])
-        blank += (
-            min(_APART - blank, (_FILL * room - _end(lines[0])) / gaps) if gaps and _end(lines[0]) < _FILL * room else 0
-        )
+        spaces = sum(place.piece.space for place in lines[0])
+        missing = _FILL * room - _end(lines[0])
+        if spaces and missing > 0:
+            blank += min(_APART - blank, missing / spaces)
     lines = [_visual(line, backwards, blank) for line in lines]
     widest = max(map(_end, lines))
     shifts = [left + (room - widest) / 2 + (widest - _end(line) if backwards else 0.0) for line in lines]
@@ -100,20 +100,20 @@ def _end(line: Sequence[Placed]) -> float:
 
 
 def _visual(line: Sequence[Placed], backwards: bool, blank: float) -> list[Placed]:
-    """The pieces of a line in the order in which they stand from left to right."""
+    """The pieces of a line in their order from left to right, with their positions."""
     ways = [_direction(place.piece.text) or ("R" if backwards else "L") for place in line]
     runs = [list(numbers) for _, numbers in groupby(range(len(line)), key=lambda i: ways[i])]
     order = [i for part in (runs[::-1] if backwards else runs) for i in (part[::-1] if ways[part[0]] == "R" else part)]
-    found: list[Placed] = []
+    placed: list[Placed] = []
     end = 0.0
     for before, here in zip([None, *order], order, strict=False):
         end += blank if before is not None and line[max(before, here)].piece.space else 0.0
-        found.append(replace(line[here], start=end))
+        placed.append(replace(line[here], start=end))
         end += line[here].width
-    return found
+    return placed
 
 
 def _direction(text: str) -> str:
-    """L or R, by the first letter that has a direction; nothing if none has."""
+    """L or R, by the first letter that has a direction; empty if none has."""
     kinds = {"L": "L", "R": "R", "AL": "R"}
     return next((kinds[kind] for kind in map(unicodedata.bidirectional, text) if kind in kinds), "")

@@ -1,4 +1,4 @@
-"""Fonts for any script: how wide a text is, which installed fonts have its characters, and which have not."""
+"""Fonts for any script: the width of a text, the installed fonts that have its characters, and missing characters."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from matplotlib.font_manager import FontEntry, FontProperties, findfont, fontMan
 from matplotlib.ft2font import FT2Font
 from matplotlib.textpath import text_to_path
 
-_BOXES = ("Last Resort High-Efficiency", "Last Resort", "LastResort")  # fonts that have a box for every character
+_BOXES = ("Last Resort High-Efficiency", "Last Resort", "LastResort")  # fonts with a box for every character
 _INVISIBLE = ("Cc", "Cf", "Mn", "Me", "Zs", "Zl", "Zp")
 
 
 def families(texts: Iterable[str]) -> list[str]:
-    """The user's own font families, then as many installed ones as the texts' characters need."""
+    """The user's font families, then further installed ones for characters that the first font lacks."""
     chosen = list(mpl.rcParams["font.family"])
     missing = frozenset("".join(texts)) - _characters(findfont(FontProperties(family=chosen)))
     return [*chosen, *_helpers(frozenset(filter(_visible, missing)), len(fontManager.ttflist))]
 
 
 def unseen(texts: Iterable[str]) -> str:
-    """The characters that no installed font has, in the order of the alphabet."""
+    """The visible characters that no installed font has, sorted."""
     texts = list(texts)
     known = [_characters(findfont(FontProperties(family=[name]))) for name in families(texts)]
     return "".join(sorted(char for char in set("".join(texts)).difference(*known) if _visible(char)))
 
 
 def truetype(texts: Iterable[str]) -> bool:
-    """Whether all fonts for the texts have TrueType outlines; matplotlib loses the others' letters in Type 42 fonts."""
+    """Whether all fonts for the texts have TrueType outlines: matplotlib loses letters of others in Type 42 fonts."""
     return all(_truetype(findfont(FontProperties(family=[name]))) for name in families(texts))
 
 
 def width(text: str, size: float, weight: str, family: Sequence[str]) -> float:
-    """How wide a text is, in points."""
+    """The width of a text in points."""
     if not text:
         return 0.0
     font = FontProperties(family=list(family), size=size, weight=weight)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a character without a glyph is told of when it is drawn
+        warnings.simplefilter("ignore", UserWarning)  # `figure.save` warns about characters without a glyph
         return text_to_path.get_text_width_height_descent(text, font, ismath=False)[0]
 
 
 @cache
 def _helpers(missing: frozenset[str], installed: int) -> tuple[str, ...]:
-    """Installed fonts that have the characters that are missing: the one that has most, then for what is left.
+    """Installed fonts for the missing characters: the font that has most of them, then one for the remaining ones.
 
-    `installed`: how many fonts there are; with more, the answer may be another.
+    `installed`, the number of installed fonts, is only part of the cache key: new fonts may change the answer.
     """
-    found: list[str] = []
+    names: list[str] = []
     while missing:
         best: FontEntry | None = None
         most: frozenset[str] = frozenset()
@@ -64,13 +64,13 @@ def _helpers(missing: frozenset[str], installed: int) -> tuple[str, ...]:
                 break
         if best is None:
             break
-        found.append(best.name)
+        names.append(best.name)
         missing -= most
-    return tuple(found)
+    return tuple(names)
 
 
 def _rank(entry: FontEntry) -> tuple[bool, bool, bool, str]:
-    """Upright sans-serif fonts of usual weight first."""
+    """A sort key: upright sans-serif fonts of regular weight first."""
     plain = entry.style == "normal" and entry.weight in (400, "normal", "regular")
     return not plain, "Sans" not in entry.name, "Mono" in entry.name, entry.name
 
@@ -79,7 +79,7 @@ def _rank(entry: FontEntry) -> tuple[bool, bool, bool, str]:
 def _characters(path: str) -> frozenset[str]:
     try:
         return frozenset(map(chr, FT2Font(path).get_charmap()))
-    except (OSError, RuntimeError):  # a font file that has gone, or one that cannot be scaled
+    except (OSError, RuntimeError):  # the file was removed, or is a bitmap font
         return frozenset()
 
 

@@ -1,4 +1,4 @@
-"""Labels along the sides of a matrix: level or turned, and only the strongest where there is no room for all."""
+"""The labels of a matrix: horizontal or turned, and only those of the strongest units if not all fit."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from pairlens.render.plot.figure import Pen
 
 GAP = 0.25
-"""Of a cell: the space between the cells and their sums."""
-_WIDEST = 64.0  # label of a column
-_TIGHT = 1.1  # of the letters' size, between neighbouring labels
+"""The space between the cells and their sums, relative to a cell."""
+_WIDEST = 64.0  # points of a turned column label
+_TIGHT = 1.1  # the distance of neighbouring labels, relative to the font size
 
 
 @dataclass(frozen=True)
 class Labels:
-    """What stands along one side of the cells.
+    """The labels of all rows or of all columns.
 
     Attributes:
-        places: where, in cells.
-        texts: what.
-        size: of the letters.
-        angle: how they are turned.
-        depth: how much room they need. `overhang`: and beyond the last cell.
+        places: their positions, in cells.
+        texts: their texts.
+        size: the font size in points.
+        angle: the rotation in degrees.
+        depth: the width of row labels, or the height of column labels. `overhang`: the width beyond the last column.
     """
 
     places: tuple[float, ...] = ()
@@ -40,8 +40,11 @@ class Labels:
     overhang: float = 0.0
 
 
+EMPTY = Labels()
+
+
 def _places(count: int, strength: np.ndarray) -> np.ndarray:
-    """The middles of so many cells, of which those beyond `strength` are totals."""
+    """The positions of `count` labels, of which those beyond `strength` belong to totals."""
     middles = np.arange(count) + 0.5
     middles[len(strength) :] += GAP
     return middles
@@ -51,11 +54,11 @@ def beside(labels: Sequence[str], strength: np.ndarray, pitch: float, room: floa
     """The labels of rows.
 
     Args:
-        labels: of the lines, then of the totals.
-        strength: of the lines.
+        labels: of the rows of cells, then of the totals.
+        strength: of the rows of cells.
         pitch: the height of a cell.
-        room: how wide they may be.
-        pen: measures them.
+        room: the largest width of a label.
+        pen: measures labels.
     """
     places = _places(len(labels), strength)
     size, kept = _sparse(places, strength, pitch)
@@ -64,7 +67,7 @@ def beside(labels: Sequence[str], strength: np.ndarray, pitch: float, room: floa
 
 
 def above(labels: Sequence[str], strength: np.ndarray, pitch: float, pen: Pen) -> Labels:
-    """The labels of columns, level where they fit, else at 45 degrees, else upright."""
+    """The labels of columns: horizontal if they fit, else at 45 degrees, else vertical."""
     places = _places(len(labels), strength)
     for size in (LABEL, NUMBER):
         if max(pen.width(label, size) for label in labels) <= pitch - 1.5:
@@ -82,7 +85,7 @@ def above(labels: Sequence[str], strength: np.ndarray, pitch: float, pen: Pen) -
 
 
 def _sparse(places: np.ndarray, strength: np.ndarray, pitch: float) -> tuple[float, list[int]]:
-    """The size of letters, and the labels that have room then: the totals' and the strongest units' first."""
+    """The font size, and the labels that fit: those of the totals and of the strongest units first."""
     size = LABEL if pitch >= LABEL * _TIGHT else NUMBER
     kept: list[int] = []
     for i in [*range(len(strength), len(places)), *np.argsort(-strength, kind="stable")]:

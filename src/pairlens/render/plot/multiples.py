@@ -7,12 +7,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pairlens.errors import InputError, whole
-from pairlens.render.axis import Axis, axis, strengths
+from pairlens.render.axis import Cells, axis, fold, strengths
 from pairlens.render.colours import LIGHT
-from pairlens.render.plot.figure import LABEL, LINE, MARGIN, NUMBER, TITLE, Pen, drawing, inches, place, sheet, write
+from pairlens.render.plot.figure import (
+    LABEL,
+    LINE,
+    MARGIN,
+    NUMBER,
+    TITLE,
+    Pen,
+    drawing,
+    inches,
+    place,
+    sheet,
+    write,
+    write_title,
+)
 from pairlens.render.plot.panel import Panel, fitted, paint, plan
-from pairlens.render.plot.scale import BAR, Scale, bar, plain, scale
+from pairlens.render.plot.scale import BAR, Scale, draw_bar, plain, scale
 from pairlens.render.text import clean
 
 if TYPE_CHECKING:
@@ -24,20 +39,18 @@ if TYPE_CHECKING:
     Explanations = Mapping[Any, Explanation] | Sequence[Explanation]
 
 _GAP = 12.0  # between panels
-_HEAD = LABEL * LINE + 2  # a panel's title
-_TALLEST = 160.0  # how high the cells of a panel may be together
-_CELL, _WIDTH = 19.0, 150.0  # as many panels go side by side as leave their cells so wide, or themselves
+_HEAD = LABEL * LINE + 2  # the height of a panel's title
+_TALLEST = 160.0  # the largest height of all cells of a panel together
+_CELL, _WIDTH = 19.0, 150.0  # a panel is legible if its cells, or the panel itself, are at least this wide
 
 
 @dataclass(frozen=True)
 class Tile:
-    """An explanation in its place among others: its title, what stands beside that, and its axes."""
+    """One explanation of a figure: its title, a caption beside the title, and its cells."""
 
     title: str
     caption: str
-    e: Explanation
-    down: Axis
-    across: Axis
+    cells: Cells
 
 
 def layers(
@@ -50,23 +63,23 @@ def layers(
     limit: float | None = None,
     title: str | None = None,
 ) -> tuple[Figure, list[Axes]]:
-    """One pair over several layers, or methods: a heat map each, with the same rows, columns and colours.
+    """Draw one pair at several layers, or with several methods: a heat map each, with the same units and colours.
 
     Args:
-        explanations: of one pair of texts with the same units, in order; a mapping's keys name them, and a whole number
-            is a layer.
+        explanations: of one pair of texts with the same units, in order; the keys of a mapping are their titles, and a
+            whole number is a layer.
         width: of the figure, in inches; 3.3 is one column of a paper, 6.9 two.
         columns: how many heat maps go side by side; by default as many as stay legible.
-        numbers: write the values into the cells; by default where they fit into all of them.
-        special: show every special token; otherwise they are added up in one row and one column.
+        numbers: write the values into the cells; by default if they fit into the cells of all heat maps.
+        special: show every special token; otherwise they are summed up in one row and one column.
         limit: the value that has the strongest colour; by default that of the strongest pair of all.
-        title: a line above.
+        title: a line above the heat maps.
 
     Example:
         >>> from pairlens import Lens
         >>> lens = Lens()
-        >>> found = {n: lens.explain("A cat.", "A kitten.", level="word", layer=n) for n in (0, 3, 6)}
-        >>> figure, axes = layers(found)
+        >>> explained = {n: lens.explain("A cat.", "A kitten.", level="word", layer=n) for n in (0, 3, 6)}
+        >>> figure, axes = layers(explained)
         >>> len(axes)
         3
     """
@@ -75,12 +88,12 @@ def layers(
     for name, e in named:
         if (e.units_a, e.units_b) != (first.units_a, first.units_b):
             raise InputError(f"layers shows one pair of texts with the same units, and {name!r} has others. Use grid.")
-    strength_a, strength_b = (sum(both) for both in zip(*(strengths(e) for _, e in named), strict=True))
-    down = axis(first.units_a, strength_a, special=special)  # pyright: ignore[reportArgumentType]
-    across = axis(first.units_b, strength_b, special=special)  # pyright: ignore[reportArgumentType]
+    strength_a, strength_b = (np.sum(both, axis=0) for both in zip(*(strengths(e) for _, e in named), strict=True))
+    down = axis(first.units_a, strength_a, special=special)
+    across = axis(first.units_b, strength_b, special=special)
     sums = [f"pairs {plain(float(e.matrix.sum()), 3)}" for _, e in named]
     captions = sums if len(set(sums)) > 1 else [""] * len(sums)
-    tiles = [Tile(name, caption, e, down, across) for (name, e), caption in zip(named, captions, strict=True)]
+    tiles = [Tile(name, caption, Cells(e, down, across)) for (name, e), caption in zip(named, captions, strict=True)]
     return _compose(tiles, width, columns, numbers, limit, title, shared=True)
 
 
@@ -94,10 +107,10 @@ def grid(
     limit: float | None = None,
     title: str | None = None,
 ) -> tuple[Figure, list[Axes]]:
-    """Several pairs of texts: a heat map each, on one colour scale.
+    """Draw several pairs of texts: a heat map each, on one colour scale.
 
     Args:
-        explanations: in order; a mapping's keys are the titles.
+        explanations: in order; the keys of a mapping are their titles.
         width, columns, numbers, special, limit, title: as for `layers`.
 
     Example:
@@ -108,26 +121,23 @@ def grid(
         >>> len(axes)
         2
     """
-    tiles = []
-    for name, e in _named(explanations, bare=True):
-        sides = zip((e.units_a, e.units_b), strengths(e), strict=True)
-        down, across = (axis(units, strength, special=special) for units, strength in sides)
-        tiles.append(Tile(name, f"score {plain(e.score, 3)}", e, down, across))
+    named = _named(explanations, bare=True)
+    tiles = [Tile(name, f"score {plain(e.score, 3)}", fold(e, special=special)) for name, e in named]
     return _compose(tiles, width, columns, numbers, limit, title, shared=False)
 
 
 def _named(explanations: Explanations, *, bare: bool = False) -> list[tuple[str, Explanation]]:
-    """The explanations with their names; `bare`: those that have none stay without."""
+    """The explanations with their titles. Without a mapping, these come from the settings, or are empty if `bare`."""
     if isinstance(explanations, Mapping):
-        found = [(f"layer {key}" if isinstance(key, int) else clean(str(key)), e) for key, e in explanations.items()]
+        named = [(f"layer {key}" if isinstance(key, int) else clean(str(key)), e) for key, e in explanations.items()]
     else:
-        found = [("" if bare else _settings(e), e) for e in explanations]
-    if not found:
+        named = [("" if bare else _layer_or_method(e), e) for e in explanations]
+    if not named:
         raise InputError("there is nothing to draw: give at least one explanation.")
-    return found
+    return named
 
 
-def _settings(e: Explanation) -> str:
+def _layer_or_method(e: Explanation) -> str:
     layer = e.settings.get("layer")
     return clean(str(e.settings.get("method", ""))) if layer is None else f"layer {layer}"
 
@@ -142,14 +152,11 @@ def _compose(
     *,
     shared: bool,
 ) -> tuple[Figure, list[Axes]]:
-    """The panels in rows; with `shared` axes only the outer ones have labels."""
-    labels = [label for tile in tiles for label in (*tile.down.labels, *tile.across.labels, tile.title)]
-    with drawing([*labels, title or ""]) as pen:
-        cells = [tile.down.sums @ tile.e.matrix @ tile.across.sums.T for tile in tiles]
-        units = [c[: t.down.single, : t.across.single] for c, t in zip(cells, tiles, strict=True)]
-        colours = scale(tiles[0].e, units, cells, limit)
+    """Draw the panels in rows; with `shared` axes only the first column and the first row have labels."""
+    with drawing([*(text for tile in tiles for text in (*tile.cells.labels, tile.title)), title or ""]) as pen:
+        colours = scale([tile.cells for tile in tiles], limit)
         room = inches(width) - 2 * MARGIN
-        left = min(max(pen.width(label) for label in tiles[0].down.labels), 0.2 * room) + 4 if shared else 0.0
+        left = min(max(pen.width(label) for label in tiles[0].cells.down.labels), 0.2 * room) + 4 if shared else 0.0
         count = whole("columns", columns, 1) if columns is not None else _columns(tiles, room - left, pen, shared)
         panels = _panels(tiles, room - left, count, left, pen, colours, numbers, shared)
         over = max(panel.columns.overhang for panel in panels) if shared else 0.0
@@ -164,20 +171,19 @@ def _compose(
                 above = max(panels[j].columns.depth for j in row) if row[0] == 0 or not shared else 0.0
                 axes.append(place(figure, x, top + _HEAD + above, *panels[i].size))
                 paint(axes[-1], panels[i], colours, rows=not shared or not column, columns=not shared or row[0] == 0)
-                _head(figure, tiles[i], x, top, panels[i].size[0], pen)
+                _write_head(figure, tiles[i], x, top, panels[i].size[0], pen)
         long = min(220.0, room - 24)
-        bar(figure, colours, cax=place(figure, (inches(width) - long) / 2, high + 8, long, 4))
-        if title:
-            write(figure, MARGIN, MARGIN, pen.shorten(clean(title), room, TITLE, "bold"), TITLE, weight="bold")
+        draw_bar(figure, colours, cax=place(figure, (inches(width) - long) / 2, high + 8, long, 4))
+        write_title(figure, title, room, pen)
     return figure, axes
 
 
 def _columns(tiles: Sequence[Tile], room: float, pen: Pen, shared: bool) -> int:
-    """How many panels go side by side: as many as stay legible, then no more than the rows need."""
+    """How many panels go side by side: as many as stay legible, or fewer if that fills the rows evenly."""
     wanted = 0.0
     for tile in tiles:
-        beside = 0.0 if shared else max(pen.width(label) for label in tile.down.labels) + 4
-        wanted = max(wanted, min(_CELL * len(tile.across.labels), _WIDTH) + beside)
+        beside = 0.0 if shared else max(pen.width(label) for label in tile.cells.down.labels) + 4
+        wanted = max(wanted, min(_CELL * len(tile.cells.across.labels), _WIDTH) + beside)
     most = max(1, min(len(tiles), int((room + _GAP) / (wanted + _GAP))))
     return math.ceil(len(tiles) / math.ceil(len(tiles) / most))
 
@@ -192,24 +198,23 @@ def _panels(
     numbers: bool | None,
     shared: bool,
 ) -> list[Panel]:
-    """The panels of a row's room, all of them with numbers or none."""
+    """The layouts of all panels, either all with numbers or all without."""
 
     def panel(tile: Tile, numbers: bool | None) -> Panel:
         across = (room - _GAP * (count - 1)) / count
         if not shared:
-            return fitted(tile.e, tile.down, tile.across, across, pen, colours, numbers, sums=False, tallest=_TALLEST)
-        # Turned labels reach over the last column, into the gap and, at the right end, beyond it.
-        over = plan(tile.e, tile.down, tile.across, across, pen, colours, numbers, sums=False).columns.overhang
+            return fitted(tile.cells, across, pen, colours, numbers, sums=False, tallest=_TALLEST)
+        # Turned labels extend beyond the last column: into the gap, or at the right end into the margin.
+        over = plan(tile.cells, across, pen, colours, numbers, sums=False).columns.overhang
         across = (room - over - max(over, _GAP) * (count - 1)) / count
-        given = tile.e, tile.down, tile.across, across, pen, colours, numbers
-        return plan(*given, sums=False, tallest=_TALLEST, left=left)
+        return plan(tile.cells, across, pen, colours, numbers, sums=False, tallest=_TALLEST, left=left)
 
     panels = [panel(tile, numbers) for tile in tiles]
     return panels if len({p.numbers for p in panels}) == 1 else [panel(tile, False) for tile in tiles]
 
 
 def _heights(panels: Sequence[Panel], rows: Sequence[range], start: float, shared: bool) -> tuple[list[float], float]:
-    """Where each row of panels begins, and where the last one ends."""
+    """The top of each row of panels, and the bottom of the last one."""
     tops = []
     for number, row in enumerate(rows):
         tops.append(start)
@@ -218,11 +223,10 @@ def _heights(panels: Sequence[Panel], rows: Sequence[range], start: float, share
     return tops, start - _GAP
 
 
-def _head(figure: Figure, tile: Tile, x: float, top: float, room: float, pen: Pen) -> None:
-    """A panel's title, and what stands beside it where there is room."""
-    beside = pen.width(tile.caption, NUMBER)
+def _write_head(figure: Figure, tile: Tile, x: float, top: float, room: float, pen: Pen) -> None:
+    """Write a panel's title, and its caption beside the title if there is room."""
     title = pen.shorten(tile.title, room, weight="bold")
     write(figure, x, top, title, LABEL, weight="bold")
     across = pen.width(title, weight="bold") + 5 if title else 0.0
-    if across + beside <= room + _GAP:
+    if across + pen.width(tile.caption, NUMBER) <= room + _GAP:
         write(figure, x + across, top + 0.8, tile.caption, NUMBER, color=LIGHT.faint)

@@ -1,0 +1,123 @@
+"""Both texts as running text, one above the other, with curves for the strongest pairs. Sizes are in points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pairlens.errors import whole
+from pairlens.render.axis import Cells, fold
+from pairlens.render.colours import LIGHT
+from pairlens.render.plot.blocks import block
+from pairlens.render.plot.curves import Link, draw_curves, draw_key, strongest
+from pairlens.render.plot.figure import (
+    COLUMN,
+    LINE,
+    MARGIN,
+    NUMBER,
+    PAGE,
+    TITLE,
+    Pen,
+    drawing,
+    extent,
+    inches,
+    owner,
+    place,
+    sheet,
+)
+from pairlens.render.plot.scale import plain, scale
+from pairlens.render.text import clean, equation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from pairlens.attribution.explanation import Explanation
+
+_BETWEEN = 68.0  # the height between the two texts
+_SHORT = 120  # characters of a text that fits into one column of a paper
+_KEY = 17.0  # the height of the legend
+
+
+def links(
+    e: Explanation,
+    *,
+    ax: Axes | None = None,
+    width: float | None = None,
+    top: int = 10,
+    numbers: bool = True,
+    special: bool = False,
+    limit: float | None = None,
+    title: str | None = None,
+    note: bool = True,
+) -> tuple[Figure, Axes]:
+    """Draw text a above text b, and curves between the units of the strongest pairs: blue together, orange apart.
+
+    The width of a curve is proportional to the value of its pair. Long texts are shortened to the surroundings of
+    their linked units.
+
+    Args:
+        e: the explanation.
+        ax: axes to draw into; by default those of a new figure, as high as needed.
+        width: of the new figure, in inches: by default 3.3, one column of a paper, or 6.9, two columns, if a text has
+            more than 120 characters.
+        top: how many pairs, the strongest of either sign.
+        numbers: write each pair's value on its curve, where there is room.
+        special: treat special tokens like other units; otherwise those of a text are summed up.
+        limit: the value of the thickest curve, to compare figures; by default the strongest pair's.
+        title: a line above the texts.
+        note: write the equation of the score below, and the sum of the pairs without a curve.
+
+    Example:
+        >>> from pairlens import Lens
+        >>> e = Lens().explain("A cat sleeps.", "A kitten is asleep.", level="word")
+        >>> figure, axes = links(e, top=3)
+        >>> len(axes.patches)
+        3
+    """
+    cells = fold(e, special=special)
+    colours = scale([cells], limit)
+    shown = strongest(cells.values, whole("top", top, 1))
+    if width is None:
+        width = COLUMN if max(len(e.text_a), len(e.text_b)) <= _SHORT else PAGE
+    with drawing([e.text_a, e.text_b, *cells.labels, title or ""]) as pen:
+        wide = inches(width) if ax is None else extent(ax)[0]
+        upper = block(e.text_a, e.units_a, cells.down, {link.a for link in shown}, MARGIN, wide - MARGIN, pen)
+        lower = block(e.text_b, e.units_b, cells.across, {link.b for link in shown}, MARGIN, wide - MARGIN, pen)
+        notes = pen.wrap(_notes(cells, shown), wide - 2 * MARGIN) if note else []
+        head = MARGIN + (TITLE * LINE + 3 if title else 0.0)
+        foot = _KEY + len(notes) * NUMBER * LINE + MARGIN
+        high = head + upper.height + _BETWEEN + lower.height + foot
+        if ax is None:
+            figure = sheet(wide, high)
+            ax = place(figure, 0, 0, wide, high)
+        else:  # the curves take the height that is left
+            figure, high = owner(ax), max(extent(ax)[1], high - _BETWEEN + 24)
+        ax.set(xlim=(0, wide), ylim=(high, 0))
+        ax.set_axis_off()
+        edges = head + upper.height, high - foot - lower.height
+        spots = upper.draw(ax, head), lower.draw(ax, edges[1])
+        draw_curves(ax, shown, spots, edges, colours, pen, numbers)
+        draw_key(ax, shown, colours, (wide / 2, high - foot + 10), pen)
+        _write_notes(ax, notes, high - foot + _KEY)
+        _write_title(ax, title, wide - 2 * MARGIN, pen)
+    return figure, ax
+
+
+def _notes(cells: Cells, shown: Sequence[Link]) -> list[str]:
+    """The equation of the score, and the number and the sum of the pairs without a curve."""
+    rest = float(cells.values.sum()) - sum(link.value for link in shown)
+    count = int((cells.values != 0).sum()) - len(shown)
+    others = [f"{count} pair{'s' * (count > 1)} without a curve: {plain(rest, 4)}"] if count else []
+    return [equation(cells.e).replace("-", "−"), *others]
+
+
+def _write_notes(ax: Axes, notes: Sequence[str], top: float) -> None:
+    for line, text in enumerate(notes):
+        ax.text(MARGIN, top + line * NUMBER * LINE, text, fontsize=NUMBER, color=LIGHT.faint, va="top")
+
+
+def _write_title(ax: Axes, title: str | None, room: float, pen: Pen) -> None:
+    if title:
+        text = pen.shorten(clean(title), room, TITLE, "bold")
+        ax.text(MARGIN, MARGIN, text, fontsize=TITLE, color=LIGHT.ink, va="top", weight="bold")
