@@ -1,9 +1,8 @@
-"""The adjusting module: the papers' definition by hand, every batch, precision and copy, and what Lens makes of it."""
+"""The adjusting module against the papers' definition, in every batch, precision and copy."""
 
 from __future__ import annotations
 
 import copy
-import json
 import os
 import pickle
 import subprocess
@@ -19,15 +18,12 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 import zoo
+from adjusting import A, B, encode, pieces, reference_of, run, shifted, tiny
 from imports import OPTIONAL, WITHOUT
-from pairlens import Lens, ModelError
-from pairlens.adjusted.module import Adjusted
+from pairlens import Lens
 from pairlens.adjusted.wrapping import wrap
-from pairlens.cli.models import describe
-from pairlens.model.adjusted_layout import ADJUSTED, CONFIG
 from pairlens.model.loading import load
 
-A, B = "The coffee here is not good.", "This coffee is bad."
 PROMPTS = {"query": "is the tea "}
 # sentence-transformers itself asks for this from 6.0 on, and knows it before.
 LOAD = "SentenceTransformer({folder!r}, device='cpu', trust_remote_code=True)"
@@ -46,49 +42,11 @@ np.save({explained!r}, lens.explain(*texts[:2]).matrix)
 )
 
 
-def pieces(plain: Any, text: str) -> Tensor:
-    """A text's token ids, (1, tokens), by the tokenizer alone."""
-    return plain[0].tokenizer([text], return_tensors="pt")["input_ids"]
-
-
-def reference_of(plain: Any, ids: Tensor, before: int = 1, after: int = 1) -> Tensor:
-    """The same ids with padding in place of the text's own."""
-    reference = ids.clone()
-    reference[:, before : ids.shape[1] - after] = plain[0].tokenizer.pad_token_id
-    return reference
-
-
-def run(plain: Any, ids: Tensor, **more: Any) -> Tensor:
-    """What the plain model's own modules make of token ids with a mask of ones, (dim,)."""
-    features: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids), **more}
-    if "token_type_ids" in plain[0].tokenizer.model_input_names:
-        features["token_type_ids"] = torch.zeros_like(ids)
-    with torch.no_grad():
-        return plain(features)["sentence_embedding"][0]
-
-
-def shifted(plain: Any, text: str, before: int = 1, after: int = 1) -> Tensor:
-    """e'(x) - e'(r), one text at a time."""
-    ids = pieces(plain, text)
-    return run(plain, ids) - run(plain, reference_of(plain, ids, before, after))
-
-
-def encode(model: Any, texts: Any, **options: Any) -> Tensor:
-    return model.encode(texts, convert_to_tensor=True, **options)
-
-
-def tiny(family: str = "bert", *, double: bool = True, **options: Any) -> tuple[Any, Any]:
-    """A plain model and its adjusted self, on weights of their own."""
-    plain: Any = zoo.encoder(family, **options)
-    plain = plain.double() if double else plain
-    return plain, wrap(copy.deepcopy(plain)).eval()
-
-
 # The definition.
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "mpnet"])
-def test_shifting_before_pooling_is_shifting_after_it(family):
+def test_shifting_states_before_pooling_equals_shifting_the_embedding(family):
     plain, model = tiny(family, normalize=False)
     tokenizer = plain[0].tokenizer
     found = encode(model, list(zoo.TEXTS))
@@ -119,7 +77,7 @@ def test_shifting_before_pooling_is_shifting_after_it(family):
         ("modernbert", {}, (1, 1)),
     ],
 )
-def test_whatever_the_modules_are(family, options, ends):
+def test_every_pooling_and_family_is_shifted(family, options, ends):
     plain, model = tiny(family, normalize=False, **options)
     found = encode(model, list(zoo.TEXTS))
     expected = torch.stack([shifted(plain, text, *ends) for text in zoo.TEXTS])
@@ -160,7 +118,7 @@ def test_a_default_prompt_is_explained_as_it_is_encoded():
     assert e.matrix.sum() == pytest.approx(score, abs=1e-5)
 
 
-def test_truncation():
+def test_truncated_embeddings_are_explained():
     _, model = tiny(normalize=False)
     assert torch.equal(encode(model, [A, B], truncate_dim=8), encode(model, [A, B])[:, :8])
     model.truncate_dim = 8
@@ -173,7 +131,7 @@ def test_truncation():
 # Batches, precision, copies.
 
 
-def test_batches_and_what_came_before_change_nothing():
+def test_embeddings_depend_neither_on_the_batch_nor_on_the_cache():
     _, model = tiny(double=False)
     alone = torch.stack([encode(model, text) for text in zoo.TEXTS])
     assert torch.allclose(encode(model, list(zoo.TEXTS)), alone, atol=1e-6)
@@ -183,7 +141,7 @@ def test_batches_and_what_came_before_change_nothing():
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision(dtype):
+def test_half_precision_is_close_to_float32(dtype):
     _, model = tiny(double=False)
     exact = encode(model, list(zoo.TEXTS))
     encode(model.to(dtype), A)
@@ -208,7 +166,7 @@ def test_a_reference_is_computed_once_for_each_length():
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_copies_begin_with_nothing_remembered(duplicate):
+def test_copies_start_with_an_empty_cache(duplicate):
     _, model = tiny()
     found = encode(model, [A, B])
     assert len(model[0].references) > 0
@@ -238,7 +196,7 @@ def replace_a_weight(model: Any) -> None:
 
 
 @pytest.mark.parametrize("change", [step, load_others, scale_through_data, replace_a_weight])
-def test_what_is_remembered_is_never_stale(change):
+def test_cached_references_are_dropped_when_weights_change(change):
     _, model = tiny(double=False)
     before = encode(model, [A, B])
     change(model)
@@ -275,6 +233,7 @@ def test_gradients_go_through_the_reference_too():
 # Files.
 
 
+@pytest.mark.slow
 def test_a_fresh_process_gives_the_same_bits(tmp_path: Path):
     _, model = tiny("mpnet", double=False, prompts=PROMPTS)
     folder, texts = str(tmp_path / "model"), [A, B, *zoo.TEXTS]
@@ -288,93 +247,16 @@ def test_a_fresh_process_gives_the_same_bits(tmp_path: Path):
     assert done.returncode == 0, done.stderr
     assert np.array_equal(np.load(names["out"]), model.encode(texts))
     assert np.array_equal(np.load(names["explained"]), Lens(model).explain(A, B).matrix)
-    loaded, _, adjusted = load(folder, "cpu")
+
+
+def test_a_saved_model_loads_with_the_same_embeddings(tmp_path: Path):
+    _, model = tiny("mpnet", double=False, prompts=PROMPTS)
+    texts = [A, B, *zoo.TEXTS]
+    model.save(str(tmp_path))
+    loaded, _, adjusted = load(str(tmp_path), "cpu")
     assert adjusted
     assert loaded.prompts["query"] == PROMPTS["query"]
     assert np.array_equal(loaded.encode(texts), model.encode(texts))
-
-
-def test_the_list_of_models_says_what_is_inside(tmp_path: Path):
-    _, model = tiny(double=False, pooling="cls", similarity="dot")
-    model.save(str(tmp_path))
-    found = describe("me/mine", tmp_path)
-    assert vars(found) == {
-        "name": "me/mine (adjusted)",
-        "layers": "3",
-        "width": "32",
-        "pooling": "cls",
-        "similarity": "dot",
-    }
-    (tmp_path / CONFIG).unlink()
-    assert describe("me/mine", tmp_path).layers == "?"
-
-
-def test_nothing_else_is_loaded_by_name(tmp_path: Path):
-    _, model = tiny(double=False)
-    model.save(str(tmp_path))
-    (tmp_path / CONFIG).write_text(json.dumps({"body": ["os.path.Evil"]}))
-    with pytest.raises(ModelError, match="not part of sentence-transformers"):
-        Lens(str(tmp_path))
-    (tmp_path / CONFIG).write_text("{}")
-    with pytest.raises(ModelError, match="does not name the modules"):
-        Lens(str(tmp_path))
-
-
-def test_what_cannot_be_adjusted():
-    plain, model = tiny()
-    with pytest.raises(ModelError, match="adjusted already"):
-        wrap(model)
-    with pytest.raises(ModelError, match="Normalize belongs after"):
-        Adjusted(list(plain))
-    with pytest.raises(ModelError, match="needs the modules"):
-        Adjusted([])
-    with pytest.raises(ModelError, match="begins with Pooling"):
-        Adjusted(list(plain)[1:2])
-
-    class Own(torch.nn.Module):
-        pass
-
-    with pytest.raises(ModelError, match="not part of sentence-transformers"):
-        Adjusted([plain[0], Own()])
-    with pytest.raises(ModelError, match="its reference's embedding is not zero"):
-        Lens(SentenceTransformer(modules=[model[0], zoo.modules.Dense(32, 4)], device="cpu"))
-    assert f"{type(model[0]).__module__}.{type(model[0]).__name__}" == ADJUSTED
-
-
-# Explanations.
-
-
-@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet"])
-@pytest.mark.parametrize(("normalize", "similarity"), [(True, "cosine"), (False, "dot"), (False, "cosine")])
-def test_the_matrix_sums_to_the_models_own_score(family, normalize, similarity):
-    _, model = tiny(family, normalize=normalize, similarity=similarity)
-    one, other = encode(model, [A, B])
-    score = float(one @ other if similarity == "dot" else F.cosine_similarity(one, other, dim=0))
-    lens = Lens(model, dtype="float64")
-    assert lens.adjusted
-    for layer in (0, 2, 3):
-        e = lens.explain(A, B, layer=layer, tol=1e-6)
-        size = max(1.0, float(one.norm() * other.norm())) if similarity == "dot" else 1.0
-        assert (e.base, abs(e.effects_a).max(), abs(e.effects_b).max()) == (0.0, 0.0, 0.0)
-        assert e.score == pytest.approx(score, abs=1e-9 * size)
-        assert e.matrix.sum() == pytest.approx(score, abs=3e-6 * size)
-
-
-@pytest.mark.parametrize("normalize", [True, False])
-def test_all_treatments_of_the_reference_are_one(normalize):
-    lens = Lens(tiny("roberta", normalize=normalize)[1], dtype="float64")
-    expected = lens.explain(A, B, layer=1, tol=1e-6)
-    for treatment in ("shift", "project", "keep", "ignore"):
-        e = lens.explain(A, B, layer=1, tol=1e-6, reference_terms=treatment)
-        assert e.base == 0.0
-        assert e.score == pytest.approx(expected.score, abs=1e-12)
-        assert np.allclose(e.matrix, expected.matrix, atol=1e-12)
-
-
-@pytest.mark.parametrize("method", ["shapley", "fade", "output"])
-def test_other_methods_sum_to_the_score_as_well(method):
-    lens = Lens(tiny("bert")[1], dtype="float64")
-    e = lens.explain(A, B, method=method, level="word")
-    total = e.base + e.effects_a.sum() + e.effects_b.sum() + e.matrix.sum()
-    assert total == pytest.approx(e.score, abs=3e-3)
-    assert e.base == pytest.approx(0.0, abs=1e-9)
+    by_name = SentenceTransformer(str(tmp_path), device="cpu", trust_remote_code=True)
+    assert np.array_equal(by_name.encode(texts), model.encode(texts))
+    assert np.array_equal(Lens(str(tmp_path)).explain(A, B, layer=2).matrix, Lens(model).explain(A, B, layer=2).matrix)

@@ -1,4 +1,4 @@
-"""Training adjusted models: the recipe against a loop by hand, what is saved, what is refused, and being killed."""
+"""Training adjusted models: the recipe against a loop by hand, saved files, errors, and resuming after a kill."""
 
 from __future__ import annotations
 
@@ -23,15 +23,12 @@ from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
 import zoo
-from imports import OPTIONAL, WITHOUT
+from adjusting import A, B
 from pairlens import InputError, Lens, ModelError, adjust
 from pairlens.adjusted.card import read_record
-from pairlens.adjusted.data import read_pairs
-from pairlens.adjusted.recipe import Recipe
-from pairlens.adjusted.trainer import EpochOrder
+from pairlens.adjusted.trainer import Bookkeeper, EpochOrder
 from pairlens.adjusted.wrapping import wrap
 from pairlens.cli import app
-from pairlens.io.files import require_pyarrow
 from pairlens.model.loading import load
 
 TEXTS = [*zoo.TEXTS, "The tea is hot.", "A man plays music.", "I don't drink tea.", "The trains are late."]
@@ -40,17 +37,10 @@ PAIRS = [
     for a, b in itertools.combinations_with_replacement(TEXTS, 2)
 ][:40]
 QUICK: dict[str, Any] = {"epochs": 3, "batch_size": 8, "lr": 2e-3, "device": "cpu", "progress": False}
-REAL = [
-    ("A man is playing a guitar.", "A man plays music on a guitar."),
-    ("The coffee here is not good.", "This coffee is bad."),
-    ("Two dogs run through the snow.", "The stock market fell sharply today."),
-]
-STSB = Path(os.environ.get("PAIRLENS_DATA", Path(__file__).parents[3] / "shared" / "data")) / "stsb"
-TOL = 1e-3
 
 
 def quick(**changes: Any) -> dict[str, Any]:
-    """The settings of a quick training, some of them changed."""
+    """Return the settings of a quick training with some changes."""
     return {**QUICK, **changes}
 
 
@@ -86,10 +76,7 @@ def same_weights(one: Path, other: Path) -> bool:
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
-# What a training does.
-
-
-def test_the_loss_falls_and_everything_is_saved(place, trained):
+def test_training_lowers_the_loss_and_saves_scores_record_and_card(place, trained):
     record: Any = read_record(trained)
     losses = [epoch["loss"] for epoch in record["epochs"]]
     assert len(losses) == 3
@@ -112,7 +99,7 @@ def test_the_loss_falls_and_everything_is_saved(place, trained):
     assert not (place / "cosine.part").exists()
 
 
-def test_the_recipe_is_what_it_says(tmp_path: Path):
+def test_training_follows_the_recipe_step_by_step(tmp_path: Path):
     base = zoo.encoder(normalize=False, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     pairs, epochs, size, rate, decay = PAIRS[:20], 2, 8, 1e-3, 0.1
     recipe: dict[str, Any] = {"epochs": epochs, "batch_size": size, "lr": rate, "weight_decay": decay, "warmup": 0.4}
@@ -147,7 +134,7 @@ def test_the_recipe_is_what_it_says(tmp_path: Path):
         assert torch.allclose(own[name], value, atol=1e-5), name
 
 
-def test_the_twin_and_the_dot_objective(place, tmp_path: Path):
+def test_the_unadjusted_twin_and_the_dot_objective(place, tmp_path: Path):
     base = zoo.encoder()
     before = copy.deepcopy(base.state_dict())
     options = quick(epochs=1)
@@ -162,10 +149,10 @@ def test_the_twin_and_the_dot_objective(place, tmp_path: Path):
     )
     lens = Lens(str(tmp_path / "dot"))
     assert (lens.adjusted, lens.measure) == (True, "dot")
-    a, b = dot.encode(list(REAL[1])).astype(float)
-    e = lens.explain(*REAL[1], layer=2)
+    a, b = dot.encode([A, B]).astype(float)
+    e = lens.explain(A, B, layer=2)
     assert e.score == pytest.approx(a @ b, rel=1e-4)
-    assert e.matrix.sum() == pytest.approx(a @ b, abs=float(2 * TOL * np.linalg.norm(a) * np.linalg.norm(b)))
+    assert e.matrix.sum() == pytest.approx(a @ b, abs=float(2e-3 * np.linalg.norm(a) * np.linalg.norm(b)))
     assert all(torch.equal(before[name], value) for name, value in base.state_dict().items())  # the caller's is left
     record: Any = read_record(tmp_path / "dot")
     assert (record["dev"], record["test"]) == (None, None)  # nothing to measure with, so nothing was measured
@@ -174,22 +161,17 @@ def test_the_twin_and_the_dot_objective(place, tmp_path: Path):
         adjust(str(tmp_path / "dot"), PAIRS, tmp_path / "other", adjusted=False, **options)
 
 
-def test_the_same_seed_gives_the_same_weights_and_random_states_are_left(place, trained, tmp_path: Path):
+def test_the_same_seed_gives_the_same_weights_and_random_states_are_restored(place, trained, tmp_path: Path):
     torch.manual_seed(123)
     state = torch.random.get_rng_state()
-    adjust(str(place / "tiny"), PAIRS, tmp_path / "again", **QUICK)
+    adjust(str(place / "tiny"), place / "train.csv", tmp_path / "again", dev=place / "dev.csv", **QUICK)
     assert torch.equal(torch.random.get_rng_state(), state)
-    last: Any = read_record(trained)
-    if last["epoch"] == 3:
-        assert same_weights(trained, tmp_path / "again")
-    adjust(str(place / "tiny"), PAIRS, tmp_path / "other", seed=1, **QUICK)
+    assert same_weights(trained, tmp_path / "again")
+    adjust(str(place / "tiny"), PAIRS, tmp_path / "other", seed=1, **quick(epochs=1))
     assert not same_weights(tmp_path / "other", tmp_path / "again")
 
 
-# Being called again, and being killed.
-
-
-def test_an_existing_folder(place, trained, tmp_path: Path):
+def test_a_finished_model_is_loaded_and_other_folders_are_refused(place, trained, tmp_path: Path):
     given = {"dev": place / "dev.csv", "test": PAIRS[1::2]}
     before = (trained / "model.safetensors").stat().st_mtime_ns
     adjust(str(place / "tiny"), place / "train.csv", trained, **given, **QUICK)  # finished: read back
@@ -202,7 +184,28 @@ def test_an_existing_folder(place, trained, tmp_path: Path):
         adjust(str(place / "tiny"), PAIRS, tmp_path / "mine", **QUICK)
 
 
-def test_killed_half_way_it_ends_at_the_same_weights(place, tmp_path: Path):
+def test_an_interrupted_training_resumes_to_the_same_weights(place, trained, tmp_path: Path, monkeypatch):
+    given = {"dev": place / "dev.csv", "test": PAIRS[1::2]}
+    notes = Bookkeeper.on_save
+
+    def interrupt(self: Bookkeeper, *args: Any, **options: Any) -> None:
+        notes(self, *args, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Bookkeeper, "on_save", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        adjust(str(place / "tiny"), place / "train.csv", tmp_path / "out", **given, **QUICK)
+    assert not (tmp_path / "out").exists()
+    assert (tmp_path / "out.part" / "journal.jsonl").is_file()
+    monkeypatch.undo()
+    adjust(str(place / "tiny"), place / "train.csv", tmp_path / "out", **given, **QUICK)
+    assert same_weights(trained, tmp_path / "out")
+    assert read_record(trained) == read_record(tmp_path / "out")
+    assert not (tmp_path / "out.part").exists()
+
+
+@pytest.mark.slow
+def test_a_killed_process_resumes_to_the_same_weights(place, tmp_path: Path):
     command = [sys.executable, "-m", "pairlens.cli", "adjust", str(place / "tiny"), "--data", str(place / "train.csv")]
     command += [
         "--dev",
@@ -239,7 +242,7 @@ def test_killed_half_way_it_ends_at_the_same_weights(place, tmp_path: Path):
     assert not (tmp_path / "killed.part").exists()
 
 
-def test_what_was_begun_otherwise_is_not_mixed(place, tmp_path: Path):
+def test_a_training_with_other_settings_does_not_resume(place, tmp_path: Path):
     part = tmp_path / "out.part"
     part.mkdir()
     asked = {"format": "pairlens.batch", "asked": {"lr": 1}}
@@ -251,59 +254,7 @@ def test_what_was_begun_otherwise_is_not_mixed(place, tmp_path: Path):
     assert not part.exists()
 
 
-# Data.
-
-
-def test_tables_of_every_kind(tmp_path: Path):
-    rows = [("A cat.", "A dog.", 2.5), ('He said "no", twice.', "Zwei Züge.", 5.0), ("x", "y", 0.0)]
-    header = ["id", "sentence1", "sentence2", "score"]
-    numbered = [(i, *row) for i, row in enumerate(rows)]
-    write(tmp_path / "bare.csv", rows)
-    write(tmp_path / "named.csv", [header, *numbered])
-    write(tmp_path / "other.csv", [["links", "rechts", "urteil"], *rows])
-    (tmp_path / "tabs.tsv").write_text("".join("\t".join(map(str, row)) + "\n" for row in [header, *numbered]))
-    (tmp_path / "lines.jsonl").write_text("".join(json.dumps(dict(zip("abs", r, strict=True))) + "\n" for r in rows))
-    pa, parquet = require_pyarrow()
-    columns = dict(zip(("sentence1", "sentence2", "label"), map(list, zip(*rows, strict=True)), strict=True))
-    parquet.write_table(pa.table(columns), tmp_path / "table.parquet")
-    given: dict[str, dict[str, Any]] = {
-        "bare.csv": {},
-        "named.csv": {},
-        "other.csv": {"columns": ("links", "rechts"), "score": "urteil"},
-        "tabs.tsv": {},
-        "lines.jsonl": {"score": "s"},
-        "table.parquet": {},
-    }
-    for name, options in given.items():
-        found = read_pairs(tmp_path / name, **options)
-        assert (list(found.a), list(found.b)) == ([row[0] for row in rows], [row[1] for row in rows]), name
-        assert list(found.scores) == [0.5, 1.0, 0.0], name
-        assert found.max_score == 5.0
-    assert list(read_pairs(tmp_path / "bare.csv", max_score=10).scores) == [0.25, 0.5, 0.0]
-    assert list(read_pairs([("a", "b", 0.3)]).scores) == [0.3]  # from 0 to 1 already
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([("cat", "dog", 1), ("cat", "dog", "high")], "line 2"),
-        ([("cat", "dog", 1), ("cat", "", 2)], "line 2"),
-        ([("cat", "dog", 1), ("cat", "dog", 7)], "line 2: the score 7 is not between 0 and 5"),
-        ([("cat", "dog", -1)], "line 1: the score -1"),
-        (
-            [("cat", "dog", "x"), ("cat", "dog", ""), ("cow", "", 1), ("", "pig", 1)],
-            "line 1.*line 2.*line 3.*and 1 more",
-        ),
-        ([("cat", "dog"), ("cow", "pig")], "line 1: the score is missing"),
-        ([], "holds no pairs"),
-    ],
-)
-def test_errors_name_the_line(tmp_path: Path, rows, message):
-    with pytest.raises(InputError, match=message):
-        read_pairs(write(tmp_path / "bad.csv", rows))
-
-
-def test_what_cannot_be_used(place, tmp_path: Path):
+def test_unusable_data_settings_devices_and_models_raise(place, tmp_path: Path):
     def train(**changes: Any) -> None:
         adjust(str(place / "tiny"), PAIRS, tmp_path / "out", **quick(**changes))
 
@@ -320,7 +271,6 @@ def test_what_cannot_be_used(place, tmp_path: Path):
     with pytest.raises(ModelError, match="static embeddings"):
         adjust(static(), PAIRS, tmp_path / "out", **QUICK)
     assert not list(tmp_path.iterdir())
-    assert Recipe() == Recipe("cosine", True, 5, 16, 2e-5, 0.1, 0.1, 0, "float32")  # the papers' recipe
 
 
 def static() -> SentenceTransformer:
@@ -328,7 +278,7 @@ def static() -> SentenceTransformer:
     return SentenceTransformer(modules=[module], device="cpu")
 
 
-def test_the_command(place, tmp_path: Path):
+def test_adjust_command_trains_and_refuses_other_settings(place, tmp_path: Path):
     def command(*more: str) -> Any:
         given = ["adjust", str(place / "tiny"), "--data", str(place / "train.csv"), "--out", str(tmp_path / "out")]
         return CliRunner().invoke(app, [*given, "--epochs", "1", "--device", "cpu", *more])
@@ -342,61 +292,3 @@ def test_the_command(place, tmp_path: Path):
     refused = command()
     assert refused.exit_code == 2
     assert "trained otherwise" in refused.stderr.replace("\n", " ")
-
-
-# A real model.
-
-
-@pytest.fixture(scope="module")
-def real(tmp_path_factory) -> Path:
-    """all-MiniLM-L6-v2 after a few steps, enough that it is another model than before."""
-    folder = tmp_path_factory.mktemp("real") / "minilm"
-    pairs = [(*pair, score) for pair, score in zip(REAL, (0.9, 0.7, 0.0), strict=True)]
-    adjust(None, pairs, folder, epochs=1, batch_size=1, lr=1e-4, device="cpu", progress=False)
-    return folder
-
-
-def own_scores(folder: Path, pairs: list[tuple[str, str]]) -> np.ndarray:
-    """What sentence-transformers says, with the module found by its name."""
-    model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=True)
-    a, b = (model.encode([pair[side] for pair in pairs]).astype(float) for side in (0, 1))
-    return (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
-
-
-def test_the_matrix_of_a_real_model_sums_to_its_score(real):
-    scores, lens = own_scores(real, REAL), Lens(str(real), device="cpu")
-    plain = Lens(device="cpu").explain(*REAL[0], layer=6, reference_terms="shift")
-    assert abs(plain.score - scores[0]) > 1e-3  # it was trained
-    for layer in (0, 3, 5):
-        for e, score in zip(lens.explain_many(REAL, layer=layer, tol=TOL), scores, strict=True):
-            assert (e.base, abs(e.effects_a).max(), abs(e.effects_b).max()) == (0.0, 0.0, 0.0)
-            assert abs(e.matrix.sum() - score) <= TOL
-            assert e.score == pytest.approx(score, abs=1e-5)
-
-
-def test_a_real_model_in_a_fresh_process(real, tmp_path: Path):
-    texts = [text for pair in REAL for text in pair]
-    code = (
-        WITHOUT.format(optional=[*OPTIONAL, "accelerate"])
-        + "import numpy as np\nfrom sentence_transformers import SentenceTransformer\n"
-        f"model = SentenceTransformer({str(real)!r}, device='cpu', trust_remote_code=True)\n"
-        f"np.save({str(tmp_path / 'own.npy')!r}, model.encode({texts!r}))"
-    )
-    # The order of a sum depends on the number of threads, and tests have one.
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert np.array_equal(np.load(tmp_path / "own.npy"), load(str(real), "cpu")[0].encode(texts))
-
-
-@pytest.mark.slow
-def test_two_hundred_pairs_of_a_real_model(real):
-    if not (STSB / "stsb-en-test.csv").is_file():
-        pytest.skip(f"{STSB} does not hold STS-B")
-    read = read_pairs(STSB / "stsb-en-test.csv")
-    drawn = np.random.default_rng(0).permutation(len(read))[:200]
-    pairs = [(read.a[int(i)], read.b[int(i)]) for i in drawn]
-    scores, lens = own_scores(real, pairs), Lens(str(real), device="cpu")
-    for layer in (0, 3, 5):
-        sums = np.array([e.matrix.sum() for e in lens.explain_many(pairs, layer=layer, tol=TOL)])
-        assert abs(sums - scores).max() <= TOL

@@ -1,0 +1,41 @@
+"""Deletions of tokens: the players, and which tokens each subset keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pairlens.model.deletion import Deletions, TokenDeletions
+from pairlens.model.tokenize import Text
+from pairlens.text import Unit
+
+
+def text_of(kept: Sequence[bool]) -> Text:
+    """Return a text with tokens of which the reference keeps some."""
+    units = tuple(Unit("x", i, i + 1) for i in range(len(kept)))
+    return Text("x" * len(kept), None, "", {}, ("x",) * len(kept), units, truncated=False, kept=tuple(kept))
+
+
+def test_subsets_keep_special_tokens_and_the_tokens_of_their_units():
+    passes: list[tuple[int, list[bool]]] = []
+
+    def embed(rows: Sequence[int], keeps: Sequence[np.ndarray]) -> np.ndarray:
+        passes.extend((row, keep.tolist()) for row, keep in zip(rows, keeps, strict=True))
+        return np.array([[row, keep.sum()] for row, keep in zip(rows, keeps, strict=True)], dtype=float)
+
+    texts = [text_of([True, False, False, False, True]), text_of([False, False])]
+    deletions = TokenDeletions(embed, texts, [[0, 1, 1, 2, 3], [0, 1]])
+    assert isinstance(deletions, Deletions)
+    assert deletions.players == [[1, 2], [0, 1]]
+    first, second = deletions.embeddings(
+        [np.array([[True, False], [False, False], [True, True]]), np.array([[False, True]])]
+    )
+    assert passes == [
+        (0, [True, True, True, False, True]),
+        (0, [True, False, False, False, True]),
+        (0, [True] * 5),
+        (1, [False, True]),
+    ]
+    np.testing.assert_array_equal(first, [[0, 4], [0, 2], [0, 5]])
+    np.testing.assert_array_equal(second, [[1, 1]])
