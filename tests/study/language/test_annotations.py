@@ -1,40 +1,15 @@
-"""CoNLL-U, and how a parser's words meet a model's tokens: by characters, with every mismatch counted."""
+"""A parser's words and a model's tokens, matched by characters, with every mismatch counted."""
 
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from pairlens.cli import app
-from pairlens.errors import InputError
-from pairlens.study.language import conllu, parsing
-from pairlens.study.language.annotations import MISMATCHES, Annotations, by_word, match, report
-from pairlens.study.language.conllu import Sentence, Token, Word
+from handmade_conllu import line, words_of, write
+from pairlens.study.language.annotations import MISMATCHES, AnnotatedWord, Annotations, by_word, match, report
 from pairlens.text import Unit
-
-
-def line(number: object, form: str, lemma="_", upos="_", head: object = "_", deprel="_", misc="_") -> str:
-    return "\t".join([str(number), form, lemma, upos, "_", "_", str(head), deprel, "_", misc])
-
-
-def write(path: Path, *lines: str) -> Path:
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
-
-
-def words_of(path: Path, text: str) -> tuple[list[tuple[str, str, str]], dict[str, int]]:
-    """The words that annotations have for a text: characters, lemma and part of speech; and the mismatches."""
-    mismatches: Counter[str] = Counter()
-    found = Annotations.load(path).words(text, mismatches)
-    shown = [] if found is None else [(text[word.start : word.end], word.lemma, word.upos) for word in found]
-    return shown, {name: count for name, count in mismatches.items() if count}
-
-
-# Reading.
 
 
 def test_ranges_are_characters_of_the_whole_text(tmp_path):
@@ -62,7 +37,7 @@ def test_ranges_are_characters_of_the_whole_text(tmp_path):
         (".", ".", "PUNCT"),
     ]
     assert words_of(path, "It rains.   We stay.") == (expected, {})
-    # The white space of the text at hand is another than the parser saw: the words are laid along it.
+    # The text's white space differs from the parser's: the words are found one after the other.
     assert words_of(path, "It rains. We  stay.") == (expected, {})
     assert words_of(path, "It snows.") == ([], {"texts_unannotated": 1})
 
@@ -85,9 +60,9 @@ def test_other_tools_write_start_char_and_no_documents(tmp_path):
         ("!", "!", "PUNCT"),
     ]
     assert words_of(path, " Ja .")[0] == [("Ja", "ja", "INTJ"), (".", ".", "PUNCT")]
-    found = Annotations.load(path).words("Café crème!", Counter())
-    assert found is not None
-    assert [word.deprel for word in found] == ["root", "nmod", "punct"]
+    words = Annotations.load(path).words("Café crème!", Counter())
+    assert words is not None
+    assert [word.deprel for word in words] == ["root", "nmod", "punct"]
 
 
 def test_a_contraction_of_two_words_is_one_unit_and_counted(tmp_path):
@@ -107,8 +82,8 @@ def test_a_contraction_of_two_words_is_one_unit_and_counted(tmp_path):
     assert counted == {"words_sharing": 1}
 
 
-def test_the_word_that_speaks_for_a_contraction_is_its_head(tmp_path):
-    # Spanish "dámelo": the pronouns depend on the verb, which speaks for all three.
+def test_a_contraction_has_the_lemma_and_tag_of_its_head(tmp_path):
+    # Spanish "dámelo": the pronouns depend on the verb, which stands for all three.
     path = write(
         tmp_path / "f.conllu",
         "# text = dámelo",
@@ -136,54 +111,24 @@ def test_words_that_are_not_the_text_are_counted_and_dropped(tmp_path):
     assert words_of(path, "It's") == ([], {"texts_differing": 1})
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (["1\tIt\tit"], r"line 1: CoNLL-U has 10 columns, and this has 3"),
-        ([line("x", "It")], "'x' is not the number of a word"),
-        (["# text = nothing"], "hold no sentence"),
-    ],
-)
-def test_files_that_are_not_conllu(tmp_path, lines, message):
-    with pytest.raises(InputError, match=message):
-        Annotations.load(write(tmp_path / "f.conllu", *lines))
-
-
-def test_what_is_written_reads_back(tmp_path):
-    text = "It's 3.14, e.g.\n東京!"
-    spans = [(0, 2), (2, 4), (5, 9), (9, 10), (11, 15), (16, 18), (18, 19)]
-    words = [Word(n, text[i:j], "", "X", 0 if n == 1 else 1, "dep", (i, j)) for n, (i, j) in enumerate(spans, 1)]
-    sentence = Sentence(text, [Token(word.form, [word], word.span) for word in words])
-    path = write(tmp_path / "f.conllu", *conllu.write([sentence], "1"))
-    shown, counted = words_of(path, text)
-    assert [form for form, _, _ in shown] == ["It", "'s", "3.14", ",", "e.g.", "東京", "!"]
-    assert counted == {}
-    assert "SpaceAfter=No|TokenRange=0:2" in path.read_text(encoding="utf-8")
-
-
-# Matching words and tokens.
-
-
-def side(text: str, tokens: list[str], words: list[str]):
-    """Match tokens and words given by their forms in order; also what was counted."""
+def groups_of(text: str, tokens: list[str], words: list[str]):
+    """The tokens of every word, all given by their forms in order, and the counts of mismatches."""
 
     def spans(forms):
-        here, found = 0, []
+        here, places = 0, []
         for form in forms:
             start = text.index(form, here)
-            found.append((start, start + len(form)))
             here = start + len(form)
-        return found
-
-    from pairlens.study.language.annotations import Word as Annotated
+            places.append((start, here))
+        return places
 
     units = [Unit("[CLS]", 0, 0, "special"), *(Unit(text[i:j], i, j) for i, j in spans(tokens))]
     units.append(Unit("[SEP]", len(text), len(text), "special"))
     mismatches: Counter[str] = Counter()
-    own = match(text, units, [Annotated(i, j, "", "", "") for i, j in spans(words)], mismatches)
+    held, sums = match(text, units, [AnnotatedWord(i, j, "", "", "") for i, j in spans(words)], mismatches)
     groups = {
         text[word.start : word.end]: [units[i].text for i in np.flatnonzero(row)]
-        for word, row in zip(own.words, own.sums, strict=True)
+        for word, row in zip(held, sums, strict=True)
     }
     return groups, {name: count for name, count in mismatches.items() if count}
 
@@ -219,7 +164,7 @@ def side(text: str, tokens: list[str], words: list[str]):
     ],
 )
 def test_tokens_belong_to_the_word_that_holds_their_first_character(text, tokens, words, groups, counted):
-    assert side(text, tokens, words) == (groups, counted)
+    assert groups_of(text, tokens, words) == (groups, counted)
 
 
 def test_the_model_s_own_tokens(minilm, tmp_path):
@@ -245,81 +190,26 @@ def test_the_model_s_own_tokens(minilm, tmp_path):
     )
     e = minilm.explain(a, b, method="output")
     mismatches: Counter[str] = Counter()
-    found = by_word(e, Annotations.load(path), mismatches)
-    assert found is not None
-    one, other, matrix = found
-    # "isn" begins in "is" and ends in "n't": the one thing that does not fit.
+    annotations = Annotations.load(path)
+    matched = by_word(e, annotations, mismatches)
+    assert matched is not None
+    one, other, matrix = matched
+    # "isn" begins in "is" and ends in "n't": the only mismatch.
     assert report(mismatches) == {**dict.fromkeys(MISMATCHES, 0), "tokens_across": 1}
-    assert [a[word.start : word.end] for word in one.words] == ["It", "is", "n't", "well", "-", "known", "."]
-    assert [b[word.start : word.end] for word in other.words] == ["Café", "№5", "cost", "3.14", "€", "."]
+    assert [a[word.start : word.end] for word in one] == ["It", "is", "n't", "well", "-", "known", "."]
+    assert [b[word.start : word.end] for word in other] == ["Café", "№5", "cost", "3.14", "€", "."]
+    sums_a, sums_b = (match(*side, Counter())[1] for side in ((a, e.units_a, one), (b, e.units_b, other)))
     tokens = {
         word: [e.tokens_b[i] for i in np.flatnonzero(row)]
-        for word, row in zip(("Café", "№5", "cost", "3.14"), other.sums, strict=False)
+        for word, row in zip(("Café", "№5", "cost", "3.14"), sums_b, strict=False)
     }
     assert tokens["3.14"] == ["3", ".", "14"]
     assert tokens["Café"] == ["cafe"]
-    # Nothing is lost but the special tokens' rows and columns.
+    # Only the special tokens' rows and columns are missing.
     inner = np.array([unit.kind == "text" for unit in e.units_a]), np.array([unit.kind == "text" for unit in e.units_b])
     assert matrix.sum() == pytest.approx(e.matrix[np.ix_(*inner)].sum())
-    mean = by_word(e, Annotations.load(path), Counter(), "mean")
+    mean = by_word(e, annotations, Counter(), "mean")
     assert mean is not None
-    rows, columns = (np.flatnonzero(own.sums[i]) for own, i in ((one, 2), (other, 3)))  # n't and 3.14
+    rows, columns = np.flatnonzero(sums_a[2]), np.flatnonzero(sums_b[3])  # n't and 3.14
     assert mean[2][2, 3] == pytest.approx(e.matrix[np.ix_(rows, columns)].mean())
     assert matrix[2, 3] == pytest.approx(e.matrix[np.ix_(rows, columns)].sum())
-
-
-# spaCy.
-
-
-@pytest.fixture(scope="module")
-def pipeline(tmp_path_factory) -> Path:
-    """A pipeline of spaCy's own English tokenizer and rules for sentences and tags, saved like any other."""
-    spacy = pytest.importorskip("spacy", reason="spaCy is not installed: make setup")
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sentencizer")
-    ruler = nlp.add_pipe("attribute_ruler")
-    ruler.add([[{"LOWER": "n't"}]], {"POS": "PART", "LEMMA": "not"})
-    ruler.add([[{"LOWER": "is"}]], {"POS": "AUX", "LEMMA": "be"})
-    folder = tmp_path_factory.mktemp("pipeline") / "tiny"
-    nlp.to_disk(folder)
-    return folder
-
-
-def test_annotate_command(pipeline, tmp_path):
-    text = "It isn't well-known.  Prices rose 3.5% to €2bn; naïve?"
-    (tmp_path / "pairs.csv").write_text(f'"{text}",It is new.,3\n"{text}",It is new.,3\n', encoding="utf-8")
-    out = tmp_path / "pairs.conllu"
-    done = CliRunner().invoke(app, ["annotate", str(tmp_path / "pairs.csv"), "--spacy", str(pipeline), "-o", str(out)])
-    assert done.exit_code == 0, done.output
-    assert "2 texts annotated" in done.output
-    shown, counted = words_of(out, text)
-    assert counted == {}
-    forms = [form for form, _, _ in shown]
-    assert forms[:7] == ["It", "is", "n't", "well", "-", "known", "."]
-    assert "".join(forms) == "".join(text.split())
-    assert ("n't", "not", "PART") in shown
-    assert ("is", "be", "AUX") in shown
-    assert len([document for document in conllu.read(out) for _ in document]) == 3  # sentences
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--spacy", "no_such_pipeline"], "spaCy has no pipeline 'no_such_pipeline' here"),
-        (["--spacy", "x", "--column-a", "a"], "--column-a and --column-b go together"),
-    ],
-)
-def test_what_annotate_refuses(tmp_path, arguments, message):
-    pytest.importorskip("spacy")
-    (tmp_path / "p.csv").write_text("x,y\n")
-    done = CliRunner().invoke(app, ["annotate", str(tmp_path / "p.csv"), "-o", str(tmp_path / "p.conllu"), *arguments])
-    assert done.exit_code == 2
-    assert message in done.output.replace("\n", " ")
-    assert not (tmp_path / "p.conllu").exists()
-
-
-def test_a_pipeline_without_a_parser_gives_one_sentence():
-    spacy = pytest.importorskip("spacy")
-    (document,) = parsing.parse(spacy.blank("en"), ["One. Two."])
-    assert [[token.form for token in sentence.tokens] for sentence in document] == [["One", ".", "Two", "."]]
-    assert {word.head for sentence in document for token in sentence.tokens for word in token.words} == {None}
