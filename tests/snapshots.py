@@ -1,4 +1,4 @@
-"""Adjusted models on disk, and what a lens must leave unchanged in a model."""
+"""Snapshots of everything that a lens must not change in a model, and the papers' adjusted models on disk."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ import zoo
 
 
 def snapshot(model: Any) -> dict[str, Any]:
-    """All there is to see of a model, and of the state it could disturb."""
+    """Return the visible state of a model and of PyTorch, for comparison."""
     named = dict(model.named_modules())
     tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     tokenizer, config = model.tokenizer, getattr(getattr(model[0], "auto_model", None), "config", None)
@@ -43,7 +43,7 @@ def snapshot(model: Any) -> dict[str, Any]:
 
 
 def save_adjusted(family: str, folder: Path, **options: Any) -> SentenceTransformer:
-    """A folder as the papers' authors released them, and the model without the shift."""
+    """Write a folder like the papers' released models; return the model without the shift."""
     options = {"normalize": False, **options}
     model = zoo.encoder(family, **options)
     model.save_pretrained(str(folder), create_model_card=False)
@@ -54,5 +54,6 @@ def save_adjusted(family: str, folder: Path, **options: Any) -> SentenceTransfor
 
 
 def hooks_of(module: nn.Module) -> list[Any]:
+    """Return all hooks of a module."""
     kinds = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
     return [hook for hooks in kinds for hook in hooks.values()]

@@ -2,8 +2,8 @@
 
 Three layers of width 32, with weights large enough that attention and the nonlinearities bend: an integral over such
 a model is not trivially exact. Special tokens, templates, padding sides and offsets follow the released models. The
-same arguments give the same encoder in every process, each call gives a fresh copy, and the global random state is
-left alone.
+same arguments give the same encoder in every process, each call returns a fresh copy, and the global random state is
+not changed.
 """
 
 import copy
@@ -60,7 +60,7 @@ Die Katze schläft auf dem Sofa. Heute fahren keine Züge, morgen schon. Der Kaf
 
 @dataclass(frozen=True)
 class Family:
-    """What a family's tokenizer and configuration look like in its released models."""
+    """The tokenizer and configuration of a family, as in its released models."""
 
     model: str  # the class in transformers
     pieces: str  # which of the recipes below
@@ -130,9 +130,9 @@ _RECIPES: dict[str, tuple[Any, Any, Any]] = {
 
 
 def _count_pieces(normalizer: Any, splitter: Any, continued: str) -> Counter[str]:
-    """The characters of the corpus and the substrings of its words that recur and cover most of it, with their counts.
+    """Return the characters of the corpus and the substrings of its words that recur and cover most of it, with counts.
 
-    The trainers of `tokenizers` for WordPiece and Unigram depend on the order of a hash map: they give another
+    The trainers of `tokenizers` for WordPiece and Unigram depend on the order of a hash map: they return another
     vocabulary in every process.
     """
     counts: Counter[str] = Counter()
@@ -177,7 +177,7 @@ def _trained(family: str) -> Tokenizer:
 
 
 def tokenizer(family: str) -> transformers.PreTrainedTokenizerFast:
-    """The family's tokenizer with its special tokens declared."""
+    """Return the family's tokenizer with its special tokens declared."""
     spec = _TABLE[family]
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer.from_str(_trained(family).to_str()),
@@ -196,7 +196,7 @@ def _seeded(seed: int) -> Iterator[None]:
 
 
 def _randomize(module: nn.Module, scale: float) -> None:
-    """Matrices from a normal distribution; norms around one and biases around zero, none of them exactly so."""
+    """Draw matrices from a normal distribution, norms around one and biases around zero."""
     for parameter in module.parameters():
         noise = torch.randn(parameter.shape)
         parameter.data = scale * noise if parameter.ndim > 1 else parameter.data + 0.2 * noise
@@ -204,22 +204,22 @@ def _randomize(module: nn.Module, scale: float) -> None:
 
 @cache
 def _transformer(family: str, seed: int, scale: float, overrides: str) -> nn.Module:
-    own = tokenizer(family)
-    ids = {f"{role}_token_id": own.convert_tokens_to_ids(token) for role, token in _TABLE[family].special.items()}
+    pieces = tokenizer(family)
+    ids = {f"{role}_token_id": pieces.convert_tokens_to_ids(token) for role, token in _TABLE[family].special.items()}
     model_class = getattr(transformers, _TABLE[family].model)
-    config = model_class.config_class(vocab_size=len(own), **_TABLE[family].config | ids | json.loads(overrides))
+    config = model_class.config_class(vocab_size=len(pieces), **_TABLE[family].config | ids | json.loads(overrides))
     with _seeded(seed), tempfile.TemporaryDirectory() as folder:
         model = model_class(config)
         _randomize(model, scale)
         model.save_pretrained(folder)
-        own.save_pretrained(folder)
+        pieces.save_pretrained(folder)
         module = modules.Transformer(folder)
     module.auto_model.config.name_or_path = module.tokenizer.name_or_path = f"zoo/{family}"
     return module.eval()
 
 
 def transformer(family: str = "bert", *, seed: int = 0, scale: float | None = None, **config: Any) -> Any:
-    """A Transformer module of the family; `config` overrides its configuration, `scale` the size of its weights."""
+    """Return a Transformer module of the family; `config` overrides its configuration, `scale` the size of weights."""
     return copy.deepcopy(_transformer(family, seed, scale or _TABLE[family].scale, json.dumps(config, sort_keys=True)))
 
 
@@ -239,7 +239,7 @@ def encoder(
     scale: float | None = None,
     **config: Any,
 ) -> SentenceTransformer:
-    """A sentence encoder of the family: transformer, pooling (None: the family's own), then what is asked for."""
+    """Return a sentence encoder of the family: transformer, pooling (None: the family's own), then given modules."""
     first = transformer(family, seed=seed, scale=scale, **config)
     hidden = first.auto_model.config.hidden_size
     pool = modules.Pooling(hidden, pooling or _TABLE[family].pooling, include_prompt=include_prompt)
@@ -261,15 +261,15 @@ def encoder(
 
 
 def static(*, normalize: bool = False, seed: int = 0) -> SentenceTransformer:
-    """A bag of static word-piece vectors."""
-    own = Tokenizer.from_str(_trained("bert").to_str())  # a copy: StaticEmbedding changes its tokenizer
+    """Return a model of static word-piece vectors."""
+    pieces = Tokenizer.from_str(_trained("bert").to_str())  # a copy: StaticEmbedding changes its tokenizer
     with _seeded(seed):
-        bag = modules.StaticEmbedding(own, embedding_weights=torch.randn(own.get_vocab_size(), HIDDEN))
+        bag = modules.StaticEmbedding(pieces, embedding_weights=torch.randn(pieces.get_vocab_size(), HIDDEN))
     return SentenceTransformer(modules=[bag, modules.Normalize()] if normalize else [bag], device="cpu").eval()
 
 
 def router(query: str = "static", document: str = "bert", normalize: bool = True, seed: int = 0) -> SentenceTransformer:
-    """One encoder for queries and another for documents; each a family or "static"."""
+    """Return a model with one encoder for queries and another for documents; each a family or "static"."""
 
     def stages(name: str, seed: int) -> list[Any]:
         return list(static(seed=seed) if name == "static" else encoder(name, normalize=False, seed=seed))
@@ -279,7 +279,7 @@ def router(query: str = "static", document: str = "bert", normalize: bool = True
 
 
 def peft(family: str = "bert", *, wrapped: bool = False, seed: int = 0, **options: Any) -> SentenceTransformer:
-    """An encoder with an active LoRA adapter, put into its layers, or around the model as a `PeftModel`."""
+    """Return an encoder with an active LoRA adapter in its layers, or around the model as a `PeftModel`."""
     from peft import LoraConfig, get_peft_model
 
     model = encoder(family, seed=seed, **options)
@@ -292,6 +292,6 @@ def peft(family: str = "bert", *, wrapped: bool = False, seed: int = 0, **option
         else:
             model.add_adapter(adapter)
         for name, parameter in model.named_parameters():
-            if "lora_" in name:  # B begins as zero: the adapter would do nothing
+            if "lora_" in name:  # B starts at zero: the adapter would have no effect
                 nn.init.normal_(parameter, std=0.3)
     return model.eval()

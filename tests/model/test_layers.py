@@ -60,7 +60,7 @@ def bound(e: Explanation, a: Any, b: Any) -> float:
     return a.gap * d_a * v_b + b.gap * d_b * v_a + a.gap * b.gap * d_a * d_b + 1e-12
 
 
-@pytest.mark.parametrize("family", [family for family in families("bert") if family not in T5])
+@pytest.mark.parametrize("family", families("bert", without="t5"))
 def test_gap_is_below_1e_5_at_every_layer_of_a_smooth_model(family):
     for layer in range(L + 1):
         e = lens_of(family).explain(A, B, layer=layer, tol=1e-5)
