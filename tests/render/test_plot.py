@@ -27,7 +27,7 @@ from pairlens.errors import FontWarning, InputError
 from pairlens.render import plot
 from pairlens.render.colours import LIGHT, shade
 from pairlens.render.plot.curves import THICKEST
-from pairlens.render.plot.figure import drawing
+from pairlens.render.plot.canvas import drawing
 from pairlens.render.plot.fonts import families, unseen
 from pairlens.render.plot.scale import plain
 from pairlens.text import Unit

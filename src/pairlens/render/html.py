@@ -13,8 +13,11 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from pairlens.attribution.explanation import Explanation
 from pairlens.errors import InputError, choose
 from pairlens.io import documents
 from pairlens.io.files import check_folder, write_file
@@ -22,13 +25,7 @@ from pairlens.render.running import cut
 from pairlens.render.text import provenance, summary
 from pairlens.text import LEVELS, Unit
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from pairlens.attribution.explanation import Explanation
-
-    Shown = Explanation | Mapping[str, Explanation]
-
+Shown = Explanation | Mapping[str, Explanation]
 ARRANGEMENTS = ("slider", "side", "list")
 _PARTS = ("nodes", "grid", "colours", "texts", "links", "matrix", "tables", "controls", "show")
 TITLE = "Why are these two texts this similar?"

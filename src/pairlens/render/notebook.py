@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import html
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pairlens.attribution.explanation import Explanation
 from pairlens.render.colours import ink_on, shade
 from pairlens.render.html import document
 from pairlens.render.running import cut
 from pairlens.render.text import clean, equation, provenance, safe, signed
-
-if TYPE_CHECKING:
-    from pairlens.attribution.explanation import Explanation
-    from pairlens.text import Unit
+from pairlens.text import Unit
 
 STRONGEST = 8
 _FRAME = "position:absolute;top:0;left:0;width:100%;height:100%;border:0;background:#fff"

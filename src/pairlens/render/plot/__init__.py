@@ -11,7 +11,7 @@ from pairlens.errors import MissingExtra
 if find_spec("matplotlib") is None:
     raise MissingExtra("matplotlib", "plot")
 
-from pairlens.render.plot.figure import save
+from pairlens.render.plot.canvas import save
 from pairlens.render.plot.linked_texts import links
 from pairlens.render.plot.matrix import heatmap
 from pairlens.render.plot.multiples import grid, layers

@@ -6,17 +6,14 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from matplotlib.axes import Axes
+
+from pairlens.render.axis import Axis
 from pairlens.render.colours import LIGHT
+from pairlens.render.plot.canvas import Pen
 from pairlens.render.running import Piece, Placed, lay_out, to_pieces
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from pairlens.render.axis import Axis
-    from pairlens.render.plot.figure import Pen
-    from pairlens.text import Unit
+from pairlens.text import Unit
 
 SIZE = 8.0
 """The font size in points."""

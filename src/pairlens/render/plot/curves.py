@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
 from pairlens.render.axis import Grid
 from pairlens.render.colours import LIGHT
 from pairlens.render.plot.blocks import Spot
-from pairlens.render.plot.figure import NUMBER, Pen
+from pairlens.render.plot.canvas import NUMBER, Pen
 from pairlens.render.plot.scale import Scale, plain
 from pairlens.shapes import Float
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 THICKEST = 6.0
 """The width of the curve of the strongest pair."""

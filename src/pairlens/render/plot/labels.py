@@ -5,14 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairlens.render.plot.figure import LABEL, LINE, NUMBER
-
-if TYPE_CHECKING:
-    from pairlens.render.plot.figure import Pen
+from pairlens.render.plot.canvas import LABEL, LINE, NUMBER, Pen
 
 GAP = 0.25
 """The space between the cells and their sums, relative to a cell."""

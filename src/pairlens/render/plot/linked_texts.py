@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pairlens.attribution.explanation import Explanation
 from pairlens.errors import whole
 from pairlens.render.axis import Cells, fold
 from pairlens.render.colours import LIGHT
+from pairlens.render.plot import canvas
 from pairlens.render.plot.blocks import block
+from pairlens.render.plot.canvas import COLUMN, LINE, MARGIN, NUMBER, PAGE, TITLE, Pen
 from pairlens.render.plot.curves import Link, draw_curves, draw_key, strongest
-from pairlens.render.plot.figure import (
-    COLUMN,
-    LINE,
-    MARGIN,
-    NUMBER,
-    PAGE,
-    TITLE,
-    Pen,
-    drawing,
-    extent,
-    inches,
-    owner,
-    place,
-    sheet,
-)
 from pairlens.render.plot.scale import plain, scale
 from pairlens.render.text import clean, equation
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from pairlens.attribution.explanation import Explanation
 
 _BETWEEN = 68.0  # the height between the two texts
 _SHORT = 120  # characters of a text that fits into one column of a paper
@@ -80,8 +64,8 @@ def links(
     shown = strongest(cells.values, whole("top", top, 1))
     if width is None:
         width = COLUMN if max(len(e.text_a), len(e.text_b)) <= _SHORT else PAGE
-    with drawing([e.text_a, e.text_b, *cells.labels, title or ""]) as pen:
-        wide = inches(width) if ax is None else extent(ax)[0]
+    with canvas.drawing([e.text_a, e.text_b, *cells.labels, title or ""]) as pen:
+        wide = canvas.inches(width) if ax is None else canvas.extent(ax)[0]
         upper = block(e.text_a, e.units_a, cells.down, {link.a for link in shown}, MARGIN, wide - MARGIN, pen)
         lower = block(e.text_b, e.units_b, cells.across, {link.b for link in shown}, MARGIN, wide - MARGIN, pen)
         notes = pen.wrap(_notes(cells, shown), wide - 2 * MARGIN) if note else []
@@ -89,10 +73,10 @@ def links(
         foot = _KEY + len(notes) * NUMBER * LINE + MARGIN
         high = head + upper.height + _BETWEEN + lower.height + foot
         if ax is None:
-            figure = sheet(wide, high)
-            ax = place(figure, 0, 0, wide, high)
+            figure = canvas.sheet(wide, high)
+            ax = canvas.place(figure, 0, 0, wide, high)
         else:  # the curves take the height that is left
-            figure, high = owner(ax), max(extent(ax)[1], high - _BETWEEN + 24)
+            figure, high = canvas.owner(ax), max(canvas.extent(ax)[1], high - _BETWEEN + 24)
         ax.set(xlim=(0, wide), ylim=(high, 0))
         ax.set_axis_off()
         edges = head + upper.height, high - foot - lower.height

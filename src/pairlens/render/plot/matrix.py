@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
+from pairlens.attribution.explanation import Explanation
 from pairlens.render.axis import Cells, fold
 from pairlens.render.colours import LIGHT
-from pairlens.render.plot.figure import (
-    COLUMN,
-    LINE,
-    MARGIN,
-    NUMBER,
-    PAGE,
-    TITLE,
-    Pen,
-    drawing,
-    extent,
-    inches,
-    owner,
-    place,
-    sheet,
-    write,
-    write_title,
-)
+from pairlens.render.plot import canvas
+from pairlens.render.plot.canvas import COLUMN, LINE, MARGIN, NUMBER, PAGE, TITLE, Pen
 from pairlens.render.plot.panel import fitted, paint, plan
 from pairlens.render.plot.scale import BAR, Scale, draw_bar, plain, scale
 from pairlens.render.text import clean, equation
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from pairlens.attribution.explanation import Explanation
 
 _FEW = 10  # columns of cells that fit into one column of a paper
 
@@ -73,11 +53,11 @@ def heatmap(
         ['A', 'cat', 'sleeps', '.', 'sum']
     """
     cells = fold(e, special=special)
-    with drawing([*cells.labels, clean(title or "")]) as pen:
+    with canvas.drawing([*cells.labels, clean(title or "")]) as pen:
         colours = scale([cells], limit)
         if ax is not None:
             return _draw_into(ax, cells, pen, colours, numbers, title)
-        full = inches(width if width is not None else COLUMN if cells.across.single <= _FEW else PAGE)
+        full = canvas.inches(width if width is not None else COLUMN if cells.across.single <= _FEW else PAGE)
         return _draw_figure(full, cells, pen, colours, numbers, title, note)
 
 
@@ -90,17 +70,17 @@ def _draw_figure(
     notes = pen.wrap(_notes(cells), room) if note else []
     top = MARGIN + (TITLE * LINE + 2 if title else 0.0) + panel.columns.depth
     bottom = top + panel.size[1]
-    figure = sheet(full, bottom + BAR + len(notes) * NUMBER * LINE + MARGIN)
+    figure = canvas.sheet(full, bottom + BAR + len(notes) * NUMBER * LINE + MARGIN)
     left = MARGIN + (room - panel.rows.depth - panel.size[0] - panel.columns.overhang) / 2 + panel.rows.depth
-    axes = place(figure, left, top, *panel.size)
+    axes = canvas.place(figure, left, top, *panel.size)
     paint(axes, panel, colours)
     coloured = panel.width * cells.values.shape[1]
     long = min(max(coloured, 120.0), room - 24)
     start = min(max(left + (coloured - long) / 2, MARGIN + 12), full - MARGIN - 12 - long)
-    draw_bar(figure, colours, cax=place(figure, start, bottom + 8, long, 4))
+    draw_bar(figure, colours, cax=canvas.place(figure, start, bottom + 8, long, 4))
     for line, text in enumerate(notes):
-        write(figure, MARGIN, bottom + BAR + line * NUMBER * LINE, text, NUMBER, color=LIGHT.faint)
-    write_title(figure, title, room, pen)
+        canvas.write(figure, MARGIN, bottom + BAR + line * NUMBER * LINE, text, NUMBER, color=LIGHT.faint)
+    canvas.write_title(figure, title, room, pen)
     return figure, axes
 
 
@@ -108,9 +88,9 @@ def _draw_into(
     ax: Axes, cells: Cells, pen: Pen, colours: Scale, numbers: bool | None, title: str | None
 ) -> tuple[Figure, Axes]:
     """Draw the heat map into axes of the caller's, with the colour bar below them."""
-    figure = owner(ax)
+    figure = canvas.owner(ax)
     draw_bar(figure, colours, ax=ax)
-    wide, high = extent(ax)
+    wide, high = canvas.extent(ax)
     paint(ax, plan(cells, wide, pen, colours, numbers, high=high), colours)
     if title:
         ax.set_title(clean(title), fontsize=TITLE, color=LIGHT.ink)

@@ -5,39 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
+from pairlens.attribution.explanation import Explanation
 from pairlens.errors import InputError, whole
 from pairlens.render.axis import Cells, axis, fold, strengths
 from pairlens.render.colours import LIGHT
-from pairlens.render.plot.figure import (
-    LABEL,
-    LINE,
-    MARGIN,
-    NUMBER,
-    TITLE,
-    Pen,
-    drawing,
-    inches,
-    place,
-    sheet,
-    write,
-    write_title,
-)
+from pairlens.render.plot import canvas
+from pairlens.render.plot.canvas import LABEL, LINE, MARGIN, NUMBER, TITLE, Pen
 from pairlens.render.plot.panel import Panel, fitted, paint, plan
 from pairlens.render.plot.scale import BAR, Scale, draw_bar, plain, scale
 from pairlens.render.text import clean
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from pairlens.attribution.explanation import Explanation
-
-    Explanations = Mapping[Any, Explanation] | Sequence[Explanation]
-
+Explanations = Mapping[Any, Explanation] | Sequence[Explanation]
 _GAP = 12.0  # between panels
 _HEAD = LABEL * LINE + 2  # the height of a panel's title
 _TALLEST = 160.0  # the largest height of all cells of a panel together
@@ -153,9 +137,9 @@ def _compose(
     shared: bool,
 ) -> tuple[Figure, list[Axes]]:
     """Draw the panels in rows; with `shared` axes only the first column and the first row have labels."""
-    with drawing([*(text for tile in tiles for text in (*tile.cells.labels, tile.title)), title or ""]) as pen:
+    with canvas.drawing([*(text for tile in tiles for text in (*tile.cells.labels, tile.title)), title or ""]) as pen:
         colours = scale([tile.cells for tile in tiles], limit)
-        room = inches(width) - 2 * MARGIN
+        room = canvas.inches(width) - 2 * MARGIN
         left = min(max(pen.width(label) for label in tiles[0].cells.down.labels), 0.2 * room) + 4 if shared else 0.0
         count = whole("columns", columns, 1) if columns is not None else _columns(tiles, room - left, pen, shared)
         panels = _panels(tiles, room - left, count, left, pen, colours, numbers, shared)
@@ -163,18 +147,18 @@ def _compose(
         pitch = (room - left - over + max(over, _GAP)) / count
         rows = [range(start, min(start + count, len(tiles))) for start in range(0, len(tiles), count)]
         tops, high = _heights(panels, rows, MARGIN + (TITLE * LINE + 3 if title else 0.0), shared)
-        figure = sheet(inches(width), high + BAR + MARGIN)
+        figure = canvas.sheet(canvas.inches(width), high + BAR + MARGIN)
         axes: list[Axes] = []
         for row, top in zip(rows, tops, strict=True):
             for column, i in enumerate(row):
                 x = MARGIN + left + column * pitch + (0.0 if shared else panels[i].rows.depth)
                 above = max(panels[j].columns.depth for j in row) if row[0] == 0 or not shared else 0.0
-                axes.append(place(figure, x, top + _HEAD + above, *panels[i].size))
+                axes.append(canvas.place(figure, x, top + _HEAD + above, *panels[i].size))
                 paint(axes[-1], panels[i], colours, rows=not shared or not column, columns=not shared or row[0] == 0)
                 _write_head(figure, tiles[i], x, top, panels[i].size[0], pen)
         long = min(220.0, room - 24)
-        draw_bar(figure, colours, cax=place(figure, (inches(width) - long) / 2, high + 8, long, 4))
-        write_title(figure, title, room, pen)
+        draw_bar(figure, colours, cax=canvas.place(figure, (canvas.inches(width) - long) / 2, high + 8, long, 4))
+        canvas.write_title(figure, title, room, pen)
     return figure, axes
 
 
@@ -226,7 +210,7 @@ def _heights(panels: Sequence[Panel], rows: Sequence[range], start: float, share
 def _write_head(figure: Figure, tile: Tile, x: float, top: float, room: float, pen: Pen) -> None:
     """Write a panel's title, and its caption beside the title if there is room."""
     title = pen.shorten(tile.title, room, weight="bold")
-    write(figure, x, top, title, LABEL, weight="bold")
+    canvas.write(figure, x, top, title, LABEL, weight="bold")
     across = pen.width(title, weight="bold") + 5 if title else 0.0
     if across + pen.width(tile.caption, NUMBER) <= room + _GAP:
-        write(figure, x + across, top + 0.8, tile.caption, NUMBER, color=LIGHT.faint)
+        canvas.write(figure, x + across, top + 0.8, tile.caption, NUMBER, color=LIGHT.faint)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from pairlens.render.axis import Cells, Grid
 from pairlens.render.colours import LIGHT, ink_on, shade
-from pairlens.render.plot.figure import LINE, NUMBER, Pen
+from pairlens.render.plot.canvas import LINE, NUMBER, Pen
 from pairlens.render.plot.labels import EMPTY, GAP, Labels, above, beside
 from pairlens.render.plot.scale import COLOURS, Scale, plain
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 CELL = (54.0, 13.0)
 """The largest width and the largest height of a cell."""

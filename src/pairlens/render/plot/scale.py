@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
 
 from pairlens.errors import InputError
 from pairlens.render.axis import Cells, decimals
 from pairlens.render.colours import LIGHT
-from pairlens.render.plot.figure import NUMBER
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from pairlens.render.plot.canvas import NUMBER
 
 # The number of steps is odd, so that zero has a colour of its own.
 COLOURS = LinearSegmentedColormap.from_list("pairlens", [LIGHT.apart, LIGHT.neutral, LIGHT.together], N=513)

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -21,9 +22,6 @@ from pairlens.io.files import check_folder, write_file
 from pairlens.render.colours import LIGHT
 from pairlens.render.plot import fonts
 from pairlens.render.text import clean
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 COLUMN, PAGE = 3.3, 6.9
 """Inches: the width of one column of a paper, and of two."""
