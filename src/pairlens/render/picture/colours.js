@@ -1,6 +1,6 @@
-// Colours, read from the style sheet: light, dark and print are matters of CSS alone.
+// Colours, read from the style sheet: only CSS distinguishes light, dark and print.
 
-const GAMMA = 0.6; // as in the terminal: so that one strong pair does not pale all others
+const GAMMA = 0.6; // as in the terminal: keeps weak pairs visible beside one strong pair
 
 function readPalette(root) {
   const style = getComputedStyle(root);
@@ -27,7 +27,7 @@ function channelsOf(colour) {
   return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
 }
 
-// Black or white, whichever is read more easily, by the luminance of WCAG 2.
+// Black or white, whichever has more contrast, by the luminance of WCAG 2.
 function inkOn(channels) {
   const [red, green, blue] = channels.map((channel) => {
     const c = channel / 255;

@@ -1,11 +1,11 @@
-// What the reader sets: level, threshold, special tokens, colours, and which of several views.
+// The controls: level, threshold, special tokens, colours, and which of several views is shown.
 
 const LEVELS = { token: "Tokens", word: "Words", sentence: "Sentences", span: "Spans" };
 let groups = 0;
 
 function makeControls(shared) {
   const { views } = shared.payload;
-  const special = views.some(({ levels: [own] }) => [...own.units_a, ...own.units_b].some((u) => u.kind === "special"));
+  const special = views.some(({ levels: [first] }) => [...first.units_a, ...first.units_b].some((u) => u.kind === "special"));
   const parts = [makeLevels(shared), makeThreshold(shared)];
   if (special) parts.push(makeSpecial(shared));
   return make("div", { className: "pl-controls" }, ...parts, makeTheme(shared));
@@ -40,7 +40,7 @@ function makeSpecial(shared) {
   return make("label", { className: "pl-special" }, input, "Special tokens");
 }
 
-// The page's own theme follows: a page around the picture may set it too, as data-theme of its root element.
+// The theme is stored as data-theme of the root element, where a page around the picture may set it too.
 function makeTheme(shared) {
   const button = make("button", { type: "button", className: "pl-theme" });
   shared.syncTheme = () => (button.textContent = shared.theme === "dark" ? "Light" : "Dark");
@@ -68,7 +68,7 @@ function makeSlider(shared) {
 }
 
 function makeList(shared) {
-  // One pair at several layers has one score, give or take a rounding error: those stay in their order.
+  // The scores of one pair at several layers differ by rounding errors only: such views keep their order.
   const rounded = (view) => Number(view.score.toFixed(6));
   const ranked = [...shared.payload.views.entries()].sort(([, one], [, other]) => rounded(other) - rounded(one));
   const buttons = ranked.map(([n, view]) => {

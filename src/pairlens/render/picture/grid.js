@@ -1,4 +1,5 @@
-// A grid is one view at one level, special tokens folded or not: items of a, items of b, and what each two contribute.
+// A grid is one view at one level: the items of a, the items of b, and the value of every pair of items.
+// An item is a unit, or all special tokens of a text together while they are folded.
 
 function makeAxis(units, unfold) {
   const items = [];
@@ -43,19 +44,19 @@ function makeGrid(view, level, unfold) {
   };
 }
 
-// Folded special tokens that contribute nothing at all are not shown, unless there is nothing else.
+// Drop the item of folded special tokens if all their values are zero, unless it is the only item.
 function dropSilent(items, silent) {
   if (items.length > 1 && items.at(-1).folded && silent(items.length - 1)) items.pop();
 }
 
-// The items of the other text, strongest with this one first.
+// The items of the other text, those with the strongest values first.
 function partnersOf(grid, side, item) {
   return grid.items[OTHER[side]]
     .map((_, n) => ({ item: n, value: grid.value(side, item, n), error: grid.error(side, item, n) }))
     .sort((x, y) => Math.abs(y.value) - Math.abs(x.value));
 }
 
-// What there is to say about an item: its sum and its strongest partners.
+// The description of an item for screen readers: its sum and its strongest partners.
 function describe(grid, side, item) {
   const partners = partnersOf(grid, side, item)
     .slice(0, 3)

@@ -1,7 +1,7 @@
-// Links between the texts: those of the active item, or else the strongest of all.
+// The links between the texts: those of the active item, or the strongest of all if none is active.
 
 const LINKS = 6;
-const FAINTEST = 0.04; // of the scale: weaker links are not drawn
+const FAINTEST = 0.04; // weaker links, relative to the strongest pair, are not drawn
 
 function linksOf(panel, active) {
   const { grid, shared } = panel;
@@ -21,7 +21,7 @@ function paintLinks(panel, active) {
   for (const box of [texts.runs.a, texts.runs.b, panel.matrix.node]) {
     box.classList.toggle("pl-below", box.scrollHeight - box.scrollTop - box.clientHeight > 4);
   }
-  // At rest, links across many lines would only be in the way.
+  // Without an active item, links across many lines would hide the text.
   texts.resting = texts.runs.a.clientHeight < 160 ? LINKS : 0;
   const frame = texts.node.getBoundingClientRect();
   const paths = [];
@@ -42,7 +42,7 @@ function paintLinks(panel, active) {
         "data-pair": `${i},${j}`,
       }),
     );
-    // The number stands at the outer side of the partner, unless one stands there already.
+    // The number goes to the outer side of the partner, unless another number is there.
     const end = active?.side === "b" ? from : to;
     const { x, y } = end.outside;
     const taken = numbers.some((other) => Math.abs(other.x - x) < 48 && Math.abs(other.y - y) < 12);
@@ -56,7 +56,7 @@ function paintLinks(panel, active) {
   texts.svg.replaceChildren(...paths, ...labels);
 }
 
-// Where a link meets an item: below it in a, above it in b, and at the edge of the box that it is scrolled out of.
+// Where a link meets an item: below it in a, above it in b, or at the edge of the box if it is scrolled out of sight.
 function anchor(texts, side, item, frame) {
   const rects = texts.spans[side][item]?.getClientRects();
   if (!rects?.length) return null;

@@ -1,8 +1,8 @@
-// The matrix on a canvas: the cells are drawn once, and what is active on a second canvas above them.
+// The matrix on two canvases: the cells, drawn once, and above them the marks of the active row, column and cell.
 
 const LABEL_FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif';
 const CELL = { least: 4, labelled: 11, numbered: 44, widest: 80, highest: 36, page: 460 };
-const LONGEST = 120; // of a label
+const LONGEST = 120; // pixels of a label
 
 function makeMatrix(panel) {
   const { a, b } = panel.grid.items;
@@ -24,8 +24,8 @@ function makeMatrix(panel) {
   return matrix;
 }
 
-// Where everything goes in so many pixels. Labels of columns lie flat, or slanted, or stand, as the cells get narrower;
-// then all labels go, and at last it scrolls; paper cannot.
+// The layout for a width in pixels. As cells get narrower, column labels are horizontal, then slanted, then vertical, then
+// left out with the row labels; at the least cell size the matrix scrolls, except on paper.
 function layOut(grid, width, paper) {
   const [rows, columns] = ["a", "b"].map((side) =>
     grid.items[side].map((item) => (item.folded ? "special" : plain(item.text, 24))),
@@ -125,7 +125,7 @@ function shorten(context, text, room) {
   return chars.join("");
 }
 
-// The active row or column stands out, and the active cell of it.
+// Mark the active row or column, and the active cell in it.
 function paintMatrix({ matrix, shared }, active) {
   const { w, h, x, y, right, bottom, width, height } = matrix.layout;
   const context = matrix.marks.getContext("2d");

@@ -1,8 +1,8 @@
-// Nodes, numbers and characters. No text ever becomes markup: nodes are made, and texts put into them.
+// Nodes, numbers and characters. Texts are inserted as text nodes, so that no text becomes markup.
 
 const OTHER = { a: "b", b: "a" };
 
-// An element: properties where it has them, attributes otherwise.
+// A new element. `properties` sets properties of the node where they exist, attributes otherwise.
 function make(tag, properties = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -31,7 +31,7 @@ function rangeOf(numbers) {
   return numbers.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [0, 0]);
 }
 
-// Numbers as pairlens.render.text writes them, but for the minus sign.
+// Numbers as pairlens.render.text writes them, with a typographic minus sign.
 
 function number(value, decimals = 4) {
   const digits = Math.abs(value).toFixed(decimals);
@@ -50,11 +50,11 @@ function tiny(value) {
   return `${value < 0 ? "−" : ""}${digit}e${exponent}`;
 }
 
-// Characters that would not be seen, or would be obeyed, are shown by name.
+// Invisible characters and control characters are shown by name.
 
 const UNSEEN =
   /(?!\p{Variation_Selector}|\r\n|[\n\t])[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u2800]/gu;
-// A joiner is part of an emoji, or of a word in a script that needs it; between other letters it hides.
+// A joiner belongs to an emoji, or to a word in a script that needs it; elsewhere it is invisible.
 const JOINED = /(?![\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}])[\p{L}\p{M}\p{So}\p{Emoji_Modifier}\ufe0f]/u;
 const UNSEEN_NAMES = new Map(
   Object.entries({
@@ -64,7 +64,7 @@ const UNSEEN_NAMES = new Map(
   }).map(([name, code]) => [code, name]),
 );
 
-// The text in parts: [string, null], or [character, name] for one that is not seen.
+// The text in parts: [string, null], or [character, name] for an invisible character.
 function* split(text) {
   let here = 0;
   for (const { 0: char, index } of text.matchAll(UNSEEN)) {
@@ -78,7 +78,7 @@ function* split(text) {
   if (here < text.length) yield [text.slice(here), null];
 }
 
-// The text as nodes whose textContent is the text itself: the style sheet shows the names.
+// The text as nodes whose textContent is the text itself; the style sheet adds the names.
 function written(text) {
   return [...split(text)].map(([part, name]) =>
     name ? make("span", { className: "pl-unseen", "data-name": name }, part) : part,

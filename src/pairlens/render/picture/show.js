@@ -1,4 +1,4 @@
-// The whole: state that all panels share, one colour scale, and a panel for every view that is shown.
+// The entry point: the state and the colour scale that all panels share, and a panel for every view that is shown.
 
 function makePanel(shared, view) {
   const grid = shared.gridOf(view);
@@ -26,7 +26,7 @@ function makePanel(shared, view) {
   return panel;
 }
 
-// Links first: they ask where words are, which costs a layout once anything else has changed.
+// Links first: they read positions, which forces a new layout once anything else has changed.
 function paint(panel) {
   const active = panel.shared.activeIn(panel);
   paintLinks(panel, active);
@@ -43,7 +43,7 @@ function refresh(panel) {
   paint(panel);
 }
 
-// What all panels share: the payload, what the reader has set, and what is pointed at or held.
+// What all panels share: the payload, the state of the controls, and the hovered and the held item.
 function makeShared(payload, options) {
   const levels = Object.keys(LEVELS).filter((name) => payload.views.some((v) => v.levels.some((l) => l.name === name)));
   const shared = {
@@ -81,12 +81,12 @@ function makeShared(payload, options) {
 function gridOf(shared, view) {
   const { level, special } = shared.state;
   const key = [shared.payload.views.indexOf(view), level, special].join();
-  const found = view.levels.find(({ name }) => name === level) || view.levels[0];
-  if (!shared.grids.has(key)) shared.grids.set(key, makeGrid(view, found, special));
+  const data = view.levels.find(({ name }) => name === level) || view.levels[0];
+  if (!shared.grids.has(key)) shared.grids.set(key, makeGrid(view, data, special));
   return shared.grids.get(key);
 }
 
-// One scale for all views: of pairs and of items' sums in colour, of pairs and of the equation's terms in bars.
+// One scale for all views: for the colours of pairs and of sums, and for the bars of pairs and of the equation.
 function measure(shared) {
   const all = shared.payload.views.map(shared.gridOf);
   shared.peak = largest(all.map((grid) => grid.peak)) || 1;
@@ -96,8 +96,8 @@ function measure(shared) {
   shared.state.threshold = Math.min(shared.state.threshold, shared.peak);
 }
 
-// The active item as a panel sees it: what is held, or else pointed at, if the panel has it too. While one is held,
-// pointing at the other text gives its partner.
+// The active item of a panel: the held item, or else the hovered one, if the panel has it too. While an item is held,
+// hovering over the other text chooses its partner.
 function activeIn({ pinned, hovered }, panel) {
   const source = pinned || hovered;
   if (!source || !sameItem(source, panel, source.side, source.item)) return null;
@@ -119,7 +119,7 @@ function schedule(shared) {
   });
 }
 
-// Hold a place; the same again, or none, lets go.
+// Hold a place. The same place again, or null, releases it.
 function pin(shared, place) {
   const old = shared.pinned;
   const again = place && old && ["panel", "side", "item", "partner"].every((key) => place[key] === old[key]);
@@ -129,7 +129,7 @@ function pin(shared, place) {
   schedule(shared);
 }
 
-// All panels anew. What was held stays held, if it is still there.
+// Build all panels. A held item stays held if the new panels have it.
 function build(shared) {
   const { payload, pinned: held, resized } = shared;
   measure(shared);
@@ -155,7 +155,7 @@ function resize(panel) {
   else refresh(panel);
 }
 
-// Light or dark: as the page's root element says, else as the reader prefers; paper is light.
+// Light or dark: data-theme of the root element, else the preference of the reader; paper is light.
 function watchTheme(shared, signal) {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const paper = matchMedia("print");
@@ -177,13 +177,13 @@ function watchTheme(shared, signal) {
 }
 
 // Show a payload in an element. Options: arrange ("slider", "side", "list"), level, special, threshold, view, title,
-// and onChange, which is told the state whenever the reader changes it.
+// and onChange, which is called with the state whenever the reader changes it.
 function show(element, payload, options = {}) {
   const shared = makeShared(payload, options);
   const { root } = shared;
   const ending = new AbortController();
   shared.resized = new ResizeObserver(() => shared.panels.forEach(resize));
-  // Three fit beside each other, other numbers in twos.
+  // Three views fit into one row; other numbers are shown in rows of two.
   root.style.setProperty("--pl-least", payload.views.length === 3 ? "22rem" : "30rem");
   root.append(makeHead(options.title), makeControls(shared));
   if (shared.arrange === "slider") root.append(makeSlider(shared));
@@ -214,13 +214,13 @@ function makeHead(title) {
 
 window.pairlens = { show };
 
-// A saved file holds its own payload.
-const [ownPayload, ownOptions] = ["pairlens-payload", "pairlens-options"].map((id) =>
+// A saved file contains its payload.
+const [savedPayload, savedOptions] = ["pairlens-payload", "pairlens-options"].map((id) =>
   JSON.parse(document.getElementById(id)?.textContent || "null"),
 );
-if (ownPayload) {
-  show(document.getElementById("pairlens"), ownPayload, ownOptions || {});
-  // In a notebook's frame, the page around it is told how high it wants to be.
+if (savedPayload) {
+  show(document.getElementById("pairlens"), savedPayload, savedOptions || {});
+  // In a notebook's frame, report the height of the content to the page around it.
   const tell = () => window.parent.postMessage({ pairlens: { height: document.body.offsetHeight } }, "*");
   if (window.parent !== window) new ResizeObserver(tell).observe(document.body);
 }

@@ -1,4 +1,4 @@
-// What stands in numbers: the active item, the strongest pairs, the equation of the score, the legend, the settings.
+// Numbers and legends: the active item, the strongest pairs, the equation of the score, the colours, the settings.
 
 const LISTED = 8;
 const LISTED_MORE = 40;
@@ -27,19 +27,19 @@ function paintReadout({ grid, readout, texts }, active) {
     readout.replaceChildren(make("span", { className: "pl-pair" }, ...pair), make("br"), ...all);
     return;
   }
-  const most = partnersOf(grid, side, item).slice(0, 3).filter((found) => Number(found.value.toFixed(4)));
-  const list = most.flatMap((found, n) => [
-    n ? ", " : "Most with ", text(other, found.item), " ", ...value(found.value, found.error),
+  const most = partnersOf(grid, side, item).slice(0, 3).filter((entry) => Number(entry.value.toFixed(4)));
+  const list = most.flatMap((entry, n) => [
+    n ? ", " : "Most with ", text(other, entry.item), " ", ...value(entry.value, entry.error),
   ]);
   readout.replaceChildren(make("span", { className: "pl-pair" }, ...all), make("br"), ...list);
 }
 
-// At a coarser level than the explanation's own, errors are known to be at most so large.
+// At a coarser level than that of the explanation, errors are upper bounds.
 function bounded(grid, error) {
   return (grid.level === grid.view.levels[0] ? "" : "≤\u2009") + number(error);
 }
 
-// The strongest pairs. For a screen reader this is the matrix.
+// The strongest pairs. Screen readers read this table instead of the matrix.
 
 function makePairs(panel) {
   const head = make("tr", {}, make("th", { scope: "col" }, "a · b"));
@@ -87,7 +87,7 @@ function listPairs({ grid, pairs, shared }) {
   pairs.more.hidden = over.length <= LISTED;
 }
 
-// A bar from one value to another on an axis; `sign` gives its colour, null none.
+// A bar from one value to another on an axis, in the colour of `sign`, or grey if that is null.
 function makeBar(from, to, [low, high], sign) {
   const percent = (value) => `${(100 * value) / (high - low || 1)}%`;
   const fill = make("i", { className: "pl-bar" + (sign === null ? "" : sign < 0 ? " pl-minus" : " pl-plus") });
@@ -98,7 +98,7 @@ function makeBar(from, to, [low, high], sign) {
   return make("span", { className: "pl-bars", "aria-hidden": "true" }, zero, fill);
 }
 
-// The equation of the score: each term begins where the sum of those before it ends.
+// The terms of the score. The bar of each begins where the sum of the terms before it ends.
 function termsOf(grid) {
   const { view, level } = grid;
   const [a, b] = [total(grid.effects.a), total(grid.effects.b)];

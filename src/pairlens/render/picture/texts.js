@@ -1,4 +1,4 @@
-// Both texts as running text: a span for every item, to point at, to focus and to hold.
+// Both texts as running text, with a span for every item that can be hovered, focused and held.
 
 function makeTexts(panel) {
   const svg = makeShape("svg", { class: "pl-links", "aria-hidden": "true" });
@@ -27,7 +27,7 @@ function makeTexts(panel) {
   return texts;
 }
 
-// Point at a place, focus it, click it: `placeOf` says which place an element stands for.
+// Hover, focus and click: `placeOf` returns the place of an element.
 function listen(panel, node, placeOf) {
   for (const type of ["pointerover", "focusin"]) {
     node.addEventListener(type, (event) => panel.hover(placeOf(event.target)));
@@ -61,7 +61,7 @@ function writeText(grid, side, spans) {
   return run;
 }
 
-// Left and right go along the text, up and down to the strongest partner in the other one.
+// Left and right move along the text, up and down to the strongest partner in the other text.
 function walk(event, panel, { side, item }) {
   const { spans } = panel.texts;
   const row = spans[side];
@@ -85,7 +85,8 @@ function walk(event, panel, { side, item }) {
   span.focus();
 }
 
-// At rest every item has the colour of its sum; otherwise the other text's have that of their pair with the active one.
+// Without an active item every item has the colour of its sum; otherwise items of the other text have the colour of
+// their pair with the active item.
 function paintTexts(panel, active) {
   const { grid, shared } = panel;
   for (const side of "ab") {
@@ -104,7 +105,7 @@ function paintTexts(panel, active) {
   }
 }
 
-// Most spans stay as they are from one word to the next: only what changes is touched.
+// Most spans look the same for the next active item: only spans that change are updated.
 function dress(span, { fill, ink }, classes, held) {
   const look = `${fill} ${classes} ${held}`;
   if (span.look === look) return;
