@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from pairlens.model.bundled import offline_model
+from pairlens.model import offline_model
 
 TEXTS = ("The coffee here is not good.", "This coffee is bad.")
 BARE = (

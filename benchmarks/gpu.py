@@ -27,7 +27,7 @@ from pairlens import GaussLegendre, Lens
 from pairlens.autodiff import kernels
 from pairlens.autodiff.dual import Groups
 from pairlens.autodiff.modes import differentiable
-from pairlens.model.encoder import Encoder
+from pairlens.model import Encoder
 
 A = "A man is playing a guitar on the stage and a woman sings."
 B = "The woman sings while a man plays the guitar near a stage."

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from pairlens import Lens, Riemann
-from pairlens.model.bundled import offline_model
+from pairlens.model import offline_model
 
 A = "The coffee here is not good, but the tea tastes really fine."
 B = "This coffee is bad although I like the tea they serve here."

@@ -19,8 +19,7 @@ from pairlens.attribution.treatments import MEASURES
 from pairlens.autodiff.dual import PRECISIONS
 from pairlens.errors import InputError, ModelError, choose, whole
 from pairlens.methods import Method, choose_method
-from pairlens.model.encoder import Encoder
-from pairlens.model.function import EmbeddingFunction
+from pairlens.model import EmbeddingFunction, Encoder
 from pairlens.quadrature.rules import Rule
 from pairlens.shapes import Array
 from pairlens.text import Level, zoomed

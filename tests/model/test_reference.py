@@ -1,5 +1,7 @@
 """References: padding, mask and zero, and what they share with the text."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -59,4 +61,4 @@ def test_a_large_base_gives_a_warning():
     model: Any = zoo.encoder("bert", dense=8)
     model[2].linear.bias.data += 100
     with pytest.warns(ReferenceWarning, match="keep"):
-        Lens(model).explain(A, B, layer=L)
+        Lens(model).explain(A, B, layer=zoo.LAYERS)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pairlens.autodiff.streams import Steps
 from pairlens.errors import ModelError
-from pairlens.model.tokenize import Text
+from pairlens.model import Text
 from pairlens.quadrature.integrate import Integral
 from pairlens.quadrature.rules import Rule
 from pairlens.shapes import Array, PerUnit, Values, Vector

@@ -14,11 +14,10 @@ from torch import Tensor
 from pairlens.autodiff.modes import differentiable
 from pairlens.errors import InputError, ModelError, NotConverged, choose, whole
 from pairlens.methods.base import Batch, Decomposition, Method
-from pairlens.model.encoder import Encoder
+from pairlens.model import Encoder, Text
 from pairlens.model.gates import OTHERS, POWERS, Gates, Positions, check_pooling, find_positions
 from pairlens.model.loaded import PROBE
 from pairlens.model.reference import reference_ids, reference_token
-from pairlens.model.tokenize import Text
 from pairlens.quadrature.integrate import Integral, integrate
 from pairlens.quadrature.paths import Problems
 from pairlens.quadrature.rules import Rule

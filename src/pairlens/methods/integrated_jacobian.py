@@ -16,10 +16,9 @@ from pairlens.errors import ModelError, NotConverged, choose, whole
 from pairlens.linalg import length
 from pairlens.methods.base import Batch, Decomposition, Method
 from pairlens.methods.static import decompose_static
-from pairlens.model.encoder import Encoder
+from pairlens.model import Encoder, Text
 from pairlens.model.reference import REFERENCES, reference_token
 from pairlens.model.states import Heads as TextStates
-from pairlens.model.tokenize import Text
 from pairlens.quadrature.integrate import Integral, integrating, look
 from pairlens.quadrature.paths import Problems
 from pairlens.quadrature.rules import Rule

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pairlens.errors import InputError, ModelError
 from pairlens.methods.base import Batch, Decomposition
-from pairlens.model.encoder import Encoder
+from pairlens.model import Encoder
 
 
 def decompose_static(encoder: Encoder, batch: Batch, reference: str) -> list[Decomposition]:

@@ -11,7 +11,7 @@ from pairlens.attribution.explanation import Explanation
 from pairlens.errors import InputError, ModelError, PairlensError, choose
 from pairlens.io import documents
 from pairlens.lens import Lens
-from pairlens.model.encoder import Encoder
+from pairlens.model import Encoder
 from pairlens.render import html
 from pairlens.web.limits import Limits, Refusal, check_chars, check_tokens
 from pairlens.web.schemas import DecomposeRequest, ExplainRequest, Options, RankRequest

@@ -18,7 +18,7 @@ from pairlens.attribution.treatments import explain, space_for
 from pairlens.errors import InputError, NotConverged, ReferenceWarning, TruncationWarning
 from pairlens.methods import Batch, Decomposition
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
-from pairlens.model.tokenize import Text
+from pairlens.model import Text
 from pairlens.quadrature.rules import Riemann, Rule, Table
 from pairlens.study.materials import Materials
 from pairlens.study.statistics import Record
