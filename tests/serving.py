@@ -91,7 +91,7 @@ def serving(lenses: dict[str, Lens], **limits: Any) -> Iterator[Running]:
 
 @contextmanager
 def held(server: Running, count: int = 1, *, quick: bool = False) -> Iterator[Callable[[], None]]:
-    """Within this context `count` calculations run or wait, and none makes a step until the function given is called."""
+    """Within this context `count` calculations run or wait, and none makes a step. The function given ends it early."""
     release, scheduler = threading.Event(), server.scheduler
     before = server.call(lambda: scheduler.running + scheduler.waiting)
     for started in range(1, count + 1):

@@ -1,13 +1,13 @@
-"""How far a long calculation is: the engine reports its steps, and whoever watches is called and may stop it.
+"""Progress of long calculations: the engine reports its steps, and a callback sees them and may stop the calculation.
 
-Nothing is handed through the engine. `watch` says who listens, in this thread and no other; `share` says which part of
-the whole the reports inside it stand for; `Steps` counts. When nobody watches, nothing is called.
+No argument is passed through the engine. `watch` sets the callback for this thread, `share` says which part of the
+whole the reports inside it cover, and `Steps` counts. Without a callback nothing is called.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -15,28 +15,27 @@ Callback = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class _Listener:
-    """Who is called, and the part of the whole that is under way."""
+class _Watcher:
+    """A callback, and the part of the whole that is under way."""
 
     callback: Callback
     low: float = 0.0
     high: float = 1.0
 
-    def at(self, done: float) -> float:
-        """How much of the whole is done when so much of the part is; at its ends exactly the ends."""
+    def whole(self, done: float) -> float:
+        """The fraction of the whole that is done when `done` of the part is; exact at both ends of the part."""
         return self.low * (1 - done) + self.high * done
 
 
-_LISTENER: ContextVar[_Listener | None] = ContextVar("listener", default=None)
+_WATCHER: ContextVar[_Watcher | None] = ContextVar("watcher", default=None)
 
 
-@contextmanager
-def watch(callback: Callback) -> Iterator[None]:
-    """Within this context, call `callback` after every step with how much is done, from 0 to 1.
+def watch(callback: Callback) -> AbstractContextManager[None]:
+    """Within this context, call `callback` after every step with the fraction that is done, from 0 to 1.
 
-    Steps are short: well under a second on ordinary texts. The callback may raise, which stops the work there: what was
-    under way is given up, and lens and model are as they were. `explain_many` and `decompose` go from 0 to 1 once for
-    every window of texts.
+    Steps are short: well under a second on ordinary texts. If the callback raises, the calculation stops there, and the
+    lens and its model are as they were before. `explain_many` and `decompose` go from 0 to 1 once for every window of
+    texts.
 
     Example:
         >>> from pairlens import Lens
@@ -46,48 +45,36 @@ def watch(callback: Callback) -> Iterator[None]:
         >>> len(seen) > 2, seen == sorted(seen), seen[-1]
         (True, True, 1.0)
     """
-    token = _LISTENER.set(_Listener(callback))
-    try:
-        yield
-    finally:
-        _LISTENER.reset(token)
+    return _set(_Watcher(callback))
 
 
 def watched() -> bool:
-    """Whether anybody watches, so that long steps had better be cut short."""
-    return _LISTENER.get() is not None
+    """Whether there is a callback: then long steps are cut into shorter ones."""
+    return _WATCHER.get() is not None
+
+
+def unseen() -> AbstractContextManager[None]:
+    """Within this context nothing is reported: for work that is not part of the whole, or may not be all of it."""
+    return _set(None)
 
 
 @contextmanager
 def share(low: float, high: float) -> Iterator[None]:
-    """Within this context, reports stand for the part from `low` to `high` of what surrounds it; it ends at `high`."""
-    outer = _LISTENER.get()
+    """Within this context, reports cover the part from `low` to `high` of the surrounding part; ends with `high`."""
+    outer = _WATCHER.get()
     if outer is None:
         yield
         return
-    token = _LISTENER.set(_Listener(outer.callback, outer.at(low), outer.at(high)))
-    try:
+    with _set(_Watcher(outer.callback, outer.whole(low), outer.whole(high))):
         yield
         report(1.0)
-    finally:
-        _LISTENER.reset(token)
-
-
-@contextmanager
-def unseen() -> Iterator[None]:
-    """Within this context nothing is reported: for what is not part of the whole, or may not be all of it."""
-    token = _LISTENER.set(None)
-    try:
-        yield
-    finally:
-        _LISTENER.reset(token)
 
 
 def report(done: float) -> None:
-    """Say that so much is done of the part that is under way, from 0 to 1."""
-    listener = _LISTENER.get()
-    if listener is not None:
-        listener.callback(listener.at(min(done, 1.0)))
+    """Report the fraction of the current part that is done, from 0 to 1."""
+    watcher = _WATCHER.get()
+    if watcher is not None:
+        watcher.callback(watcher.whole(min(done, 1.0)))
 
 
 class Steps:
@@ -102,6 +89,15 @@ class Steps:
         self._done = 0.0
 
     def advance(self, size: float = 1) -> None:
-        """So much more is done."""
+        """Report a step of this size."""
         self._done += float(size)
         report(self._done / self._total if self._total else 1.0)
+
+
+@contextmanager
+def _set(watcher: _Watcher | None) -> Iterator[None]:
+    token = _WATCHER.set(watcher)
+    try:
+        yield
+    finally:
+        _WATCHER.reset(token)

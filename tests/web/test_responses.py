@@ -17,6 +17,12 @@ def test_lines_report_progress_and_end_with_the_result(server):
     assert last["result"] == server.post("/api/explain", body).json()
 
 
+def test_an_unusable_request_for_lines_is_answered_in_lines(server):
+    response = server.post("/api/explain", {"a": "x" * 10_001, "b": B}, headers={"Accept": "application/x-ndjson"})
+    assert response.status_code == 200
+    assert lines(response)[-1]["status"] == 422
+
+
 def test_an_error_in_lines_has_its_status(server):
     response = server.post("/api/explain", {"a": A, "b": B, "layer": 99}, headers={"Accept": "application/x-ndjson"})
     assert response.status_code == 200

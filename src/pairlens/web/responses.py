@@ -30,8 +30,15 @@ INTERVAL = 0.1
 
 async def respond(request: Request, scheduler: Scheduler, body: B, compute: Callable[[B, Lens], str]) -> Response:
     """The response to a request for a calculation, as JSON or as lines."""
-    # Before the queue: a request that cannot be used is told so even while the queue is full.
-    model = requests.check(body, scheduler.lenses, scheduler.limits)
+    streamed = STREAM in request.headers.get("accept", "")
+    try:
+        # Before the queue: a request that cannot be used is told so even while the queue is full.
+        model = requests.check(body, scheduler.lenses, scheduler.limits)
+    except (Refusal, PairlensError) as error:
+        if not streamed:
+            raise
+        # As a line: browsers log responses with an error status to the console.
+        return Response(_error_line(error), headers=PRIVATE, media_type=STREAM)
 
     def calculate() -> str:
         with scheduler.lens(model) as lens:
@@ -39,7 +46,7 @@ async def respond(request: Request, scheduler: Scheduler, body: B, compute: Call
 
     is_quick = partial(requests.is_quick, body, scheduler.lenses[model], scheduler.limits)
     calculation = scheduler.start(calculate, is_quick)
-    if STREAM in request.headers.get("accept", ""):
+    if streamed:
         return StreamingResponse(_lines(request, calculation), headers=PRIVATE, media_type=STREAM)
     return Response(await result(request, calculation), headers=PRIVATE, media_type="application/json")
 
@@ -67,13 +74,15 @@ def _last_line(task: asyncio.Task[str]) -> str:
     try:
         # JSON has line feeds between its fields only, never inside a string.
         return f'{{"result": {task.result().replace(chr(10), " ")}}}\n'
-    except Refusal as refusal:
-        status, message = refusal.status, refusal.message
-    except PairlensError as error:
-        status, message = 422, str(error)
     except Exception as error:  # noqa: BLE001
-        status, message = 500, fault(error).message
-    return json.dumps({"error": message, "status": status}) + "\n"
+        return _error_line(error)
+
+
+def _error_line(error: Exception) -> str:
+    refusal = Refusal(422, str(error)) if isinstance(error, PairlensError) else error
+    if not isinstance(refusal, Refusal):
+        refusal = fault(error)
+    return json.dumps({"error": refusal.message, "status": refusal.status}) + "\n"
 
 
 @asynccontextmanager

@@ -1,12 +1,12 @@
-// Requests to the server. A long calculation comes as lines: how far it is, and at last the result.
+// Requests to the server. A calculation is sent as lines: its progress, then the result.
 
 const JSON_TYPE = { "Content-Type": "application/json" };
 
 export class Refused extends Error {}
 
 async function refusal(response) {
-  const found = await response.json().catch(() => null);
-  return new Refused(found?.error || `the server answered ${response.status}.`);
+  const problem = await response.json().catch(() => null);
+  return new Refused(problem?.error || `the server answered ${response.status}.`);
 }
 
 async function post(path, body, headers, signal) {
@@ -21,7 +21,8 @@ async function post(path, body, headers, signal) {
   return response;
 }
 
-// Ask, and call onProgress with numbers from 0 to 1 meanwhile. Aborting the signal stops the server too.
+// The result of a calculation. Calls onProgress with numbers from 0 to 1 meanwhile; aborting the signal stops the
+// calculation on the server too.
 export async function ask(path, body, { signal, onProgress }) {
   const response = await post(path, JSON.stringify(body), { Accept: "application/x-ndjson" }, signal);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -40,7 +41,7 @@ export async function ask(path, body, { signal, onProgress }) {
   throw new Refused(last?.error || "the server broke off before the result.");
 }
 
-// A file that the server draws of a result.
+// A file that the server draws from a result.
 export async function render(result, format) {
   return (await post(`api/render?format=${format}`, JSON.stringify(result))).blob();
 }

@@ -1,4 +1,4 @@
-// Pairs and a search that show something. Each is a state of the page, as a link has it.
+// Example pairs and an example search. Each is a state of the page, as in a link.
 
 export const EXAMPLES = [
   { name: "a negation", state: { a: "The coffee here is not good.", b: "The coffee here is good." } },

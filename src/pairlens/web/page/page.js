@@ -1,22 +1,22 @@
-// The page: what is typed becomes a state, a state a request and a link, an answer a picture.
+// The page: the form gives a state, the state a request and a link, the response a picture.
 
 import { Refused, ask, models, render } from "./ask.js";
 import { EXAMPLES } from "./examples.js";
 import { DEFAULTS, fromLink, toLink, toRequest } from "./state.js";
 
-const PAUSE = 300; // milliseconds after the last key
+const PAUSE = 300; // milliseconds between the last key and the request
 const form = document.getElementById("ask");
 const place = document.getElementById("picture");
 const part = (selector) => document.querySelector(selector);
 const button = (name) => part(`button[name=${name}]`);
-const layer = part(".layer"); // its field
+const layer = part(".layer"); // the field around the slider
 
 let state = { ...DEFAULTS };
 let known = []; // the server's models
-let result = null; // what the server gave, without the picture's data
-let picture = null; // what draws it
-let asked = ""; // the request of the answer that is shown
-let calculation = null; // what stops the one under way
+let result = null; // the response of the server, without the picture's data
+let picture = null; // the drawn picture, which can be destroyed
+let asked = ""; // the request whose result is shown
+let calculation = null; // the AbortController of the request under way
 let timer = 0;
 
 // The form and the state.
@@ -31,7 +31,7 @@ function write() {
   for (const name of new Set([...form.elements].map((field) => field.name))) {
     if (name in state) form.elements[name].value = state[name];
   }
-  // Of what a link asks for, only what is there.
+  // A link may name a choice that does not exist here: take the default.
   for (const select of form.querySelectorAll("select")) {
     if (select.selectedIndex < 0) select.value = DEFAULTS[select.name] || select.options[0].value;
   }
@@ -52,7 +52,7 @@ function layersOf(model) {
   return known.find(({ name }) => name === model)?.layers || 0;
 }
 
-// What is asked for: a model that knows queries and documents only takes a for the query.
+// The request of the state. For a model that needs roles, text a is the query by default.
 function requestOf() {
   const must = known.find(({ name }) => name === state.model)?.roles;
   return toRequest(must && !state.roles ? { ...state, roles: "query,document" } : state);
@@ -71,6 +71,7 @@ function withoutDefaultModel() {
 
 function changed(pause) {
   read();
+  markBusy(true);
   clearTimeout(timer);
   timer = setTimeout(explain, pause);
 }
@@ -79,7 +80,10 @@ async function explain() {
   keepLink();
   const request = requestOf();
   const key = JSON.stringify(request);
-  if (key === asked && !calculation) return;
+  if (key === asked && !calculation) {
+    markBusy(false);
+    return;
+  }
   calculation?.abort();
   calculation = null;
   say("");
@@ -87,17 +91,19 @@ async function explain() {
     wait(false);
     return;
   }
-  const own = (calculation = new AbortController());
+  const controller = new AbortController();
+  calculation = controller;
   wait(true);
   try {
-    const found = await ask(...request, { signal: own.signal, onProgress: (fraction) => wait(true, fraction) });
-    if (own !== calculation) return;
+    const onProgress = (fraction) => wait(true, fraction);
+    const response = await ask(...request, { signal: controller.signal, onProgress });
+    if (controller !== calculation) return; // a newer request has taken over
     asked = key;
-    show(found);
+    show(response);
   } catch (error) {
-    if (own !== calculation) return;
+    if (controller !== calculation) return;
     asked = "";
-    say(own.signal.aborted ? "" : error instanceof Refused ? sentence(error.message) : `Something went wrong: ${error}`);
+    say(explanationOf(error));
   }
   calculation = null;
   wait(false);
@@ -111,10 +117,14 @@ function cancel() {
   say("Cancelled. The picture, if there is one, is of what was asked before.");
 }
 
-// Bars flicker where answers are quick, so this one waits a little.
+function markBusy(busy) {
+  place.setAttribute("aria-busy", String(busy));
+}
+
+// The progress bar appears after 400 ms only: it would flicker where results are quick.
 let shown = 0;
 function wait(busy, fraction = 0) {
-  place.setAttribute("aria-busy", String(busy));
+  markBusy(busy);
   const line = part(".busy");
   if (!busy) {
     clearTimeout(shown);
@@ -127,8 +137,9 @@ function wait(busy, fraction = 0) {
   shown ||= setTimeout(() => (line.hidden = false), 400);
 }
 
-function sentence(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+function explanationOf(error) {
+  const { message } = error;
+  return error instanceof Refused ? message.charAt(0).toUpperCase() + message.slice(1) : `Something went wrong: ${error}`;
 }
 
 function say(message) {
@@ -137,8 +148,8 @@ function say(message) {
 
 // The picture.
 
-function show(found) {
-  const { picture: payload, ...rest } = found;
+function show(response) {
+  const { picture: payload, ...rest } = response;
   result = rest;
   const inside = place.contains(document.activeElement);
   picture?.destroy();
@@ -156,7 +167,7 @@ function show(found) {
       keepLink();
     },
   });
-  if (inside) place.focus({ preventScroll: true }); // what had the focus is gone
+  if (inside) place.focus({ preventScroll: true }); // the focused element was destroyed
   part(".keep").hidden = false;
   part(".said").textContent = `Score ${payload.views[0].score.toFixed(3)}`;
 }
@@ -179,13 +190,13 @@ function keep(blob, suffix) {
 
 async function download(format) {
   try {
-    // A plot has one pair; the picture as a file has them all.
+    // A plot shows one pair, the HTML file all of them.
     const chosen = format === "png" && result.hits ? (result.hits[state.hit] || result.hits[0]).explanation : result;
     if (format === "json") keep(new Blob([JSON.stringify(chosen, null, 1)], { type: "application/json" }), format);
     else keep(await render(chosen, format), format);
     say("");
   } catch (error) {
-    say(error instanceof Refused ? sentence(error.message) : `Something went wrong: ${error}`);
+    say(explanationOf(error));
   }
 }
 
@@ -219,13 +230,13 @@ function follow(link) {
 }
 
 function addExamples() {
-  for (const { name, state: own } of EXAMPLES) {
+  for (const { name, state: example } of EXAMPLES) {
     const node = document.createElement("button");
     node.type = "button";
     node.textContent = name;
     node.addEventListener("click", () => {
       const { model, method, level, layer: chosen, measure, reference_terms } = state;
-      state = { ...DEFAULTS, model, method, level, layer: chosen, measure, reference_terms, ...own };
+      state = { ...DEFAULTS, model, method, level, layer: chosen, measure, reference_terms, ...example };
       write();
       explain();
     });
@@ -243,12 +254,12 @@ async function start() {
     known = about.models;
     document.getElementById("version").textContent = `pairlens ${about.version}`;
   } catch (error) {
-    say(error instanceof Refused ? sentence(error.message) : "The server cannot be reached. Is it still running?");
+    say(error instanceof Refused ? explanationOf(error) : "The server cannot be reached. Is it still running?");
     return;
   }
   for (const { name } of known) form.elements.model.add(new Option(name.split("/").pop(), name));
   form.addEventListener("input", ({ target }) => {
-    if (target.name === "level") state.show = ""; // what was computed is what is shown
+    if (target.name === "level") state.show = ""; // show the level that is computed
     if (target.matches("textarea")) state.hit = "";
     changed(target.matches("textarea, [type=range]") ? PAUSE : 0);
   });

@@ -1,4 +1,4 @@
-// What the page shows, as one object of strings, and as the part of a link behind the #, which no server sees.
+// The state of the page: one object of strings, and the part of a link after the #, which browsers send to no server.
 
 export const DEFAULTS = {
   kind: "pair", a: "", b: "", query: "", passages: "",
@@ -8,7 +8,7 @@ export const DEFAULTS = {
 const PAIR = ["a", "b"];
 const SEARCH = ["query", "passages", "hit"];
 
-// Only what differs from the defaults, and only what belongs to the kind that is shown.
+// The link of a state: only values that differ from the defaults and belong to the kind that is shown.
 export function toLink(state) {
   const params = new URLSearchParams();
   const other = state.kind === "pair" ? SEARCH : PAIR;
@@ -26,13 +26,13 @@ export function fromLink(hash) {
   return { ...state, kind: state.kind === "search" ? "search" : "pair" };
 }
 
-// One passage a line; where there are empty lines, those separate them.
+// The passages of a text: one per line, or separated by empty lines where there are any.
 export function toPassages(text) {
   const parts = /\n[ \t]*\n/.test(text.trim()) ? text.split(/\n[ \t]*\n/) : text.split("\n");
   return parts.map((part) => part.trim()).filter(Boolean);
 }
 
-// The request that a state stands for: where it goes, and its body; null while there is not enough to ask.
+// The request of a state: its path and body, or null while a text is missing.
 export function toRequest(state) {
   const body = { level: state.level, picture: true };
   for (const name of ["model", "method", "measure", "reference_terms"]) if (state[name]) body[name] = state[name];
