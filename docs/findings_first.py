@@ -1,4 +1,4 @@
-"""What the first paper's studies found, beside what the paper has: rows of a table and two sentences for each."""
+"""The findings of the first paper's studies beside the paper's: rows of a table and two sentences for each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def convergence(figures: Figures, settings: Figures) -> Page:
     at = {name: f"{small(few[name]['error_mean'])} ± {small(few[name]['error_sd'])}" for name in (deep, "layer 0")}
     first = f"{small(most['layer 0']['error_mean'])} ± {small(most['layer 0']['error_sd'])}"
     adaptive = figures["adaptive 0.001"]
-    points = ", ".join(f"{own['points_mean']:.0f}" for own in adaptive.values())
+    points = ", ".join(f"{numbers['points_mean']:.0f}" for numbers in adaptive.values())
     rows = [
         (
             "error three quarters up the layers",
@@ -31,9 +31,9 @@ def convergence(figures: Figures, settings: Figures) -> Page:
         ),
         ("points for a gap of 10⁻³, adaptive", "no such rule", f"{points} at layers 0 to {last}"),
     ]
-    worst = max(own["error_mean"] for own in figures["gauss-legendre 32"].values())
+    worst = max(numbers["error_mean"] for numbers in figures["gauss-legendre 32"].values())
     ratio = [few[name]["gap_mean"] / most[name]["gap_mean"] for name in most]
-    first_order = all(many / 64 / 1.5 < own < many / 64 * 1.5 for own in ratio)
+    first_order = all(many / 64 / 1.5 < value < many / 64 * 1.5 for value in ratio)
     agree = (
         f"With 64 equal steps the error is {small(few[deep]['error_mean'])} three quarters up the layers, where the "
         "paper has 5·10⁻³ with 50"
@@ -79,18 +79,18 @@ def cumulative(figures: Figures, settings: Figures) -> Page:
     """How many pairs make up the score."""
     rows = []
     for what, theirs, show in (
-        ("strongest 5 % of token pairs", "77 ± 133 %", lambda own: spread(own, "top")),
-        ("needed for sd below 5 %", "78 %", lambda own: share(own["needed_sd_5%"])),
-        ("needed for sd below 2 %", "92 %", lambda own: share(own["needed_sd_2%"])),
+        ("strongest 5 % of token pairs", "77 ± 133 %", lambda numbers: spread(numbers, "top")),
+        ("needed for sd below 5 %", "78 %", lambda numbers: share(numbers["needed_sd_5%"])),
+        ("needed for sd below 2 %", "92 %", lambda numbers: share(numbers["needed_sd_2%"])),
     ):
-        rows.append((what, theirs, "; ".join(f"{show(own)} ({view})" for view, own in figures.items())))
-    needs = [own["needed_sd_2%"] for own in figures.values() if own["needed_sd_2%"] is not None]
-    tops = [own["top_mean"] for own in figures.values()]
+        rows.append((what, theirs, "; ".join(f"{show(numbers)} ({view})" for view, numbers in figures.items())))
+    needs = [numbers["needed_sd_2%"] for numbers in figures.values() if numbers["needed_sd_2%"] is not None]
+    tops = [numbers["top_mean"] for numbers in figures.values()]
     agree = (
         f"Few pairs make up much of the score, {share(min(tops))} to {share(max(tops))} by the strongest 5 %, and it "
         f"takes {share(min(needs))} to {share(max(needs))} of them until the standard deviation is below 2 %."
     )
-    sds = [own["top_sd"] for own in figures.values()]
+    sds = [numbers["top_sd"] for numbers in figures.values()]
     varies = "less" if max(sds) < 1.33 else "more" if min(sds) > 1.33 else "more or less, as the method has it,"
     differ = (
         f"The share of the strongest pairs varies {varies} from pair to pair (± "
@@ -109,8 +109,8 @@ def parts_of_speech(figures: Figures, settings: Figures) -> Page:
         ("the ten most frequent relations", "66 ± 98 %", "ten_relations"),
         ("the strongest 90 % of the pairs", "95 ± 29 %", "strongest"),
     ):
-        rows.append((what, theirs, "; ".join(f"{spread(own[name])} ({view})" for view, own in figures.items())))
-    tops = {view: own["ten"][0] for view, own in figures.items()}
+        rows.append((what, theirs, "; ".join(f"{spread(numbers[name])} ({view})" for view, numbers in figures.items())))
+    tops = {view: numbers["ten"][0] for view, numbers in figures.items()}
     nouns = all(top == "NOUN–NOUN" for top in tops.values())
     agree = (
         "Pairs of nouns are the most frequent relation among the highest contributions, in both ways of explaining."
@@ -118,7 +118,7 @@ def parts_of_speech(figures: Figures, settings: Figures) -> Page:
         else "Nouns and verbs are among the most frequent relations of the highest contributions."
     )
     first, second = (list(figures.values())[i]["nouns_and_verbs"]["mean"] for i in (0, -1))
-    wide = max(own["nouns_and_verbs"]["sd"] for own in figures.values())
+    wide = max(numbers["nouns_and_verbs"]["sd"] for numbers in figures.values())
     differ = (
         f"How much nouns and verbs rebuild depends on the method: {share(first)} with the default and {share(second)} "
         f"with the papers' settings, with standard deviations of {share(wide)} at most where the paper has 90 %. "
@@ -152,7 +152,7 @@ def layers(figures: Figures, settings: Figures) -> Page:
 
 def models(figures: Figures, settings: Figures) -> Page:
     """One pair, model by model."""
-    scores = {name: own["score"] for name, own in figures.items()}
+    scores = {name: numbers["score"] for name, numbers in figures.items()}
     rows = [
         (
             "scores of the pair shown",
@@ -160,7 +160,7 @@ def models(figures: Figures, settings: Figures) -> Page:
             ", ".join(f"{score:.2f} ({name})" for name, score in scores.items()),
         )
     ]
-    strongest = {own["strongest"] for own in figures.values()}
+    strongest = {numbers["strongest"] for numbers in figures.values()}
     agree = (
         "The models see the same pair differently."
         if len(strongest) > 1
@@ -184,7 +184,11 @@ def failures(figures: Figures, settings: Figures) -> Page:
     ]
     shared = figures["overlap"]
     rows.append(
-        ("words that both texts have", "not asked", ", ".join(f"{share(own)} ({name})" for name, own in shared.items()))
+        (
+            "words that both texts have",
+            "not asked",
+            ", ".join(f"{share(value)} ({name})" for name, value in shared.items()),
+        )
     )
     over, under = figures["over"], figures["under"]
     more = "overestimates more often than it underestimates"

@@ -1,4 +1,4 @@
-"""What the second paper's studies found, beside what its abstract says: rows of a table and two sentences for each."""
+"""The findings of the second paper's studies beside its abstract's: rows of a table and two sentences for each."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pairlens.study.result import signed
 def agreement(figures: Figures, settings: Figures) -> Page:
     """Approximate against exact."""
     rows = []
-    for name, own in figures.items():
+    for name, numbers in figures.items():
         said = "agree often, reliable when very deep" if "exact" in name else "no such comparison"
         for measure in ("Spearman", "Pearson"):
-            values = ", ".join(f"{layer[f'{measure.lower()}_mean']:.2f}" for layer in own.values())
+            values = ", ".join(f"{layer[f'{measure.lower()}_mean']:.2f}" for layer in numbers.values())
             rows.append((f"{measure}, {name}", said, f"{values} at layers 0 to {settings['layers']}"))
-    curves = {name: [layer["spearman_mean"] for layer in own.values()] for name, own in figures.items()}
-    plain = next(own for name, own in curves.items() if "“project”, one model" in name)
+    curves = {name: [layer["spearman_mean"] for layer in numbers.values()] for name, numbers in figures.items()}
+    plain = next(numbers for name, numbers in curves.items() if "“project”, one model" in name)
     ignored, projected = (
-        next(own for name, own in curves.items() if name.startswith(f"“{terms}” of the twin"))
+        next(numbers for name, numbers in curves.items() if name.startswith(f"“{terms}” of the twin"))
         for terms in ("ignore", "project")
     )
     deep, shallow = sum(ignored[-2:]) / 2, sum(ignored[:2]) / 2
@@ -40,10 +40,10 @@ def agreement(figures: Figures, settings: Figures) -> Page:
 def syntactic_roles(figures: Figures, settings: Figures) -> Page:
     """Which roles contribute together."""
     rows = []
-    for view, own in figures.items():
-        best = ", ".join(f"{name} ({signed(value)})" for name, value in list(own["highest"].items())[:4])
+    for view, numbers in figures.items():
+        best = ", ".join(f"{name} ({signed(value)})" for name, value in list(numbers["highest"].items())[:4])
         rows.append((f"highest mean contribution, {view}", "arguments and predicates of main clauses", best))
-    best = {name for own in figures.values() for name in list(own["highest"])[:4]}
+    best = {name for numbers in figures.values() for name in list(numbers["highest"])[:4]}
     same = sum(name.split("–")[0] == name.split("–")[1] for name in best)
     agree = (
         f"{same} of the {len(best)} relations on top join a role with itself: objects with objects, subjects with "
@@ -61,7 +61,7 @@ def negation(figures: Figures, settings: Figures) -> Page:
     words = figures["words"]
     view = words[0]["view"]
     data = {row["kind"]: row for row in words if row["part"] == "data" and row["view"] == view}
-    own = {row["kind"]: row for row in words if row["part"] == "sentences" and row["view"] == view}
+    added = {row["kind"]: row for row in words if row["part"] == "sentences" and row["view"] == view}
     rows = [
         (
             "deleting the word moves the score by",
@@ -72,12 +72,12 @@ def negation(figures: Figures, settings: Figures) -> Page:
         (
             "one word more lowers the score by",
             "mostly ignored",
-            f"negation {own['cue']['moved_mean']:.3f}, “also”, “still”, “now” {own['function']['moved_mean']:.3f}",
+            f"negation {added['cue']['moved_mean']:.3f}, “also”, “still”, “now” {added['function']['moved_mean']:.3f}",
         ),
         (
             "the word's own pairs",
             "mostly ignored",
-            f"negation {signed(own['cue']['own_mean'])}, others {signed(own['function']['own_mean'])}",
+            f"negation {signed(added['cue']['own_mean'])}, others {signed(added['function']['own_mean'])}",
         ),
     ]
     if figures["labels"] is not None and figures["labels"]["one_text"]["off"] is not None:
@@ -95,11 +95,11 @@ def negation(figures: Figures, settings: Figures) -> Page:
         f"In the data a negation moves the score by {data['cue']['moved_absolute']:.3f} only, {other:.1f} times as "
         f"much as another function word and {content:.1f} times as much as a content word."
     )
-    times = own["cue"]["moved_mean"] / own["function"]["moved_mean"]
+    times = added["cue"]["moved_mean"] / added["function"]["moved_mean"]
     differ = (
-        f"It is not ignored: in short sentences a negation lowers the score by {own['cue']['moved_mean']:.2f}, "
+        f"It is not ignored: in short sentences a negation lowers the score by {added['cue']['moved_mean']:.2f}, "
         f"{times:.1f} times as much as a word that changes little, and its own pairs are "
-        f"{'negative' if own['cue']['own_mean'] < 0 else 'positive'} with the default method."
+        f"{'negative' if added['cue']['own_mean'] < 0 else 'positive'} with the default method."
     )
     return rows, agree, differ
 
@@ -110,12 +110,12 @@ def adjectives(figures: Figures, settings: Figures) -> Page:
     view = means[0]["view"]
     rows = []
     for source in dict.fromkeys(row["source"] for row in means):
-        own = {row["relation"]: row for row in means if row["source"] == source and row["view"] == view}
+        relations = {row["relation"]: row for row in means if row["source"] == source and row["view"] == view}
         rows.append(
             (
                 f"mean score, adjectives from {source}",
                 "explored, no figure at hand",
-                ", ".join(f"{row['score_mean']:.2f} {relation}" for relation, row in own.items()),
+                ", ".join(f"{row['score_mean']:.2f} {relation}" for relation, row in relations.items()),
             )
         )
         areas = told[view][source]
@@ -126,7 +126,7 @@ def adjectives(figures: Figures, settings: Figures) -> Page:
                 f"{share(areas['score'])} by score, {share(areas['own'])} by the adjectives' own pair",
             )
         )
-    areas = [own["score"] for own in told[view].values() if own["score"] is not None]
+    areas = [area["score"] for area in told[view].values() if area["score"] is not None]
     agree = (
         f"Opposites score almost like synonyms: a synonym is above an antonym {share(min(areas))} to "
         f"{share(max(areas))} of the time, where a coin gives 50 %."
@@ -141,8 +141,8 @@ def adjectives(figures: Figures, settings: Figures) -> Page:
 def lexical_bias(figures: Figures, settings: Figures) -> Page:
     """Equal words."""
     rows = []
-    for view, own in figures.items():
-        parts = ", ".join(f"{share(part['of_all'])} {kind}" for kind, part in own["shares"].items())
+    for view, numbers in figures.items():
+        parts = ", ".join(f"{share(part['of_all'])} {kind}" for kind, part in numbers["shares"].items())
         rows.append((f"share of the scores, {view}", "lexical bias", parts))
     first = next(iter(figures.values()))
     rows.append(

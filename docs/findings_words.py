@@ -1,4 +1,4 @@
-"""How findings are written down: types, and numbers in words."""
+"""Types of the results page, and numbers written for it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pairlens.study.result import percent
 
 Figures = dict[str, Any]
 Rows = list[tuple[str, str, str]]
-"""What is measured, the papers' figure, ours."""
+"""The measure, the papers' figure, our figure."""
 Page = tuple[Rows, str, str]
-"""The table, a sentence on where the two agree, and one on where they do not."""
+"""The table, a sentence on agreements, and one on differences."""
 
 
 def share(value: float | None) -> str:
@@ -18,12 +18,12 @@ def share(value: float | None) -> str:
     return "—" if value is None else percent(value)
 
 
-def spread(own: Figures, name: str = "") -> str:
+def spread(figures: Figures, name: str = "") -> str:
     """A mean and a standard deviation in per cent."""
-    mean, sd = (own[f"{name}_{what}"] if name else own[what] for what in ("mean", "sd"))
+    mean, sd = (figures[f"{name}_{what}"] if name else figures[what] for what in ("mean", "sd"))
     return f"{100 * mean:.0f} ± {100 * sd:.0f} %".replace("-", "−")
 
 
 def compared(ours: float, theirs: float, slack: float, more: str = "more", less: str = "less") -> str:
-    """How our figure compares with theirs."""
+    """A word that compares our figure with theirs."""
     return "about as many" if abs(ours - theirs) <= slack else more if ours > theirs else less

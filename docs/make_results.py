@@ -1,7 +1,7 @@
-"""Fill docs/results.md from what `pairlens study` wrote: python docs/make_results.py OUT.
+"""Write docs/results.md from the results of `pairlens study`: python docs/make_results.py OUT.
 
-OUT is the folder of the results; docs/results/how.txt says how they were made. Figures come from the summaries, and
-every word that compares two of them is chosen by comparing them, so that the page cannot say what they do not.
+OUT is the folder of the results; docs/results/how.txt has the commands that made them. Every figure comes from a
+summary, and every word that compares two figures is chosen by comparing them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PAGES: dict[str, Callable[[Figures, Figures], Page]] = {
 
 
 def section(out: Path, name: str) -> list[str]:
-    """The part of the page about one study; its summary, table and picture are copied beside the page."""
+    """The section about one study; its summary, table and picture are copied to docs/results."""
     summary = json.loads((out / name / "summary.json").read_text(encoding="utf-8"))
     lines = [
         f"## {summary['title']}",
@@ -51,7 +51,7 @@ def section(out: Path, name: str) -> list[str]:
     settings = summary["settings"]
     for key in ("data", "annotations", "adjusted_model", "twin_model"):
         if settings.get(key):
-            settings[key] = Path(settings[key]).name  # where it lay on somebody's machine is nobody's business
+            settings[key] = Path(settings[key]).name  # without the folders of the machine
     (kept / "summary.json").write_text(json.dumps(summary, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     rows, agree, differ = PAGES[name](summary["figures"], summary["settings"])
     lines += ["", f"![{summary['title']}](results/{name}/{name}.svg)", "", "| | The papers | Here |", "|---|---|---|"]
@@ -62,12 +62,12 @@ def section(out: Path, name: str) -> list[str]:
 
 
 def main() -> None:
-    """Write docs/results.md and what it shows."""
+    """Write docs/results.md and the files that it shows."""
     out = Path(sys.argv[1])
     settings = next(
-        own["settings"]
-        for own in (json.loads((out / name / "summary.json").read_text(encoding="utf-8")) for name in PAGES)
-        if "skipped" not in own
+        summary["settings"]
+        for summary in (json.loads((out / name / "summary.json").read_text(encoding="utf-8")) for name in PAGES)
+        if "skipped" not in summary
     )
     lines = [
         "# Results: what MiniLM looks at",
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def wrap(lines: list[str]) -> list[str]:
-    """Paragraphs in lines of the house's length; tables, pictures and headings as they are."""
+    """Wrap paragraphs at 120 characters; tables, pictures and headings stay as they are."""
     return [line if line.startswith(("|", "!", "#")) else textwrap.fill(line, 120) for line in lines]
 
 
