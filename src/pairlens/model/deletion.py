@@ -27,6 +27,7 @@ class Deletions(Protocol):
 
     def embeddings(self, subsets: Sequence[Array]) -> list[Array]:
         """Return the embeddings of what is left: for every text, (subsets, players) booleans to (subsets, dim)."""
+        ...
 
 
 class TokenDeletions:

@@ -28,46 +28,60 @@ class EmbeddingModel(Protocol):
     @property
     def measure(self) -> str:
         """The model's own similarity measure."""
+        ...
 
     @property
     def adjusted(self) -> bool:
         """Whether the model subtracts the embedding of its reference."""
+        ...
 
     @property
     def precision(self) -> str:
         """The name of the dtype that embeddings are computed in."""
+        ...
 
     @property
     def fingerprint(self) -> str | None:
         """A short hash of the weights, or None if there are none to look at."""
+        ...
 
     @property
     def concurrent_batches(self) -> int:
         """How many batches are worth computing at the same time."""
+        ...
 
     def lanes(self, count: int) -> Sequence[AbstractContextManager[object]]:
         """Return contexts for `count` computations at the same time; none where they cannot overlap."""
+        ...
 
     def is_static(self, role: str | None) -> bool:
         """Return whether the embedding is a mean of token vectors that do not depend on each other."""
+        ...
 
     def fork(self) -> Any:
         """Return a second model on the same weights, for another thread."""
+        ...
 
     def layers(self, role: str | None = None) -> int:
         """Return L, the number of layers; 0 without layers."""
+        ...
 
     def pooling(self, role: str | None = None) -> str:
         """Return the names of the pooling modes, joined by +."""
+        ...
 
     def space(self, role: str | None, wanted: str) -> str:
         """Return the name of the space that embeddings are in if `wanted` ("unit", "output" or "raw") is asked for."""
+        ...
 
     def read(self, text: str, role: str | None = None) -> Text:
         """Return a text as the model reads it."""
+        ...
 
     def outputs(self, texts: Sequence[Text]) -> Array:
         """Return the model's own embeddings of texts of one role, (texts, dim)."""
+        ...
 
     def deletions(self, texts: Sequence[Text], labels: Sequence[Sequence[int]], space: str) -> Deletions:
         """Return the embeddings of texts with some of their units deleted; `labels` has the unit of every token."""
+        ...
