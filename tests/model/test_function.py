@@ -1,4 +1,4 @@
-"""Any function from texts to vectors, explained by what deletions do."""
+"""Functions from texts to vectors: explanations from deletions, what is asked of the function, and errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VECTORS = {"red": [1, 0, 0], "fast": [0, 1, 0], "car": [0, 0, 1], "auto": [0, 0,
 
 
 def bag(texts: list[str]) -> np.ndarray:
-    """Sums of word vectors."""
+    """Return sums of word vectors."""
     return np.array([np.sum([[0, 0, 0], *(VECTORS[word] for word in text.split())], axis=0) for text in texts])
 
 
@@ -25,7 +25,7 @@ def test_a_sum_of_words_is_explained_exactly():
         assert e.score == 0
 
 
-def test_a_planted_interaction_is_shared_by_the_words_that_make_it():
+def test_an_interaction_of_two_words_is_shared_by_both():
     def planted(texts: list[str]) -> list[list[float]]:
         return [[1.0 + ("not" in text.split() and "good" in text.split()), 1.0] for text in texts]
 
@@ -36,13 +36,13 @@ def test_a_planted_interaction_is_shared_by_the_words_that_make_it():
     np.testing.assert_allclose(e.matrix, np.outer([0.5, 0, 0.5], [0.5, 0, 0.5]), atol=1e-12)
     np.testing.assert_allclose(e.effects_a, [0.5, 0, 0.5], atol=1e-12)
     assert e.base == pytest.approx(2.0)
-    # Leave one out counts the interaction twice, and says that it does.
+    # Leave-one-out counts the interaction twice; the gap reports it.
     twice = next(lens.decompose(["not so good"], method=Occlusion(), progress=False))
     np.testing.assert_allclose(twice.values[:, 0], [1, 0, 1], atol=1e-12)
     assert twice.gap == pytest.approx(1.0)
 
 
-def test_the_real_model_as_a_function_is_the_real_model(minilm):
+def test_a_real_model_as_a_function_gives_the_same_matrix(minilm):
     model = minilm.encoder.sentence_transformer
     lens = Lens.from_function(lambda texts: model.encode(texts, convert_to_tensor=True), name="MiniLM")
     a, b = "The cat is asleep on the old sofa in the garden.", "A dog sleeps."
@@ -54,7 +54,7 @@ def test_the_real_model_as_a_function_is_the_real_model(minilm):
     assert sentences.matrix.shape == (2, 1)
 
 
-def test_each_distinct_text_is_asked_for_once_and_few_at_a_time():
+def test_each_text_is_embedded_once_in_batches_of_at_most_256():
     asked: list[list[str]] = []
 
     def embed(texts: list[str]) -> np.ndarray:
@@ -68,7 +68,7 @@ def test_each_distinct_text_is_asked_for_once_and_few_at_a_time():
     assert max(map(len, asked)) <= 256
 
 
-def test_what_is_cut_and_what_is_left():
+def test_words_are_deleted_with_the_whitespace_before_them():
     seen: list[str] = []
 
     def embed(texts: list[str]) -> list[list[float]]:
@@ -80,7 +80,7 @@ def test_what_is_cut_and_what_is_left():
     assert {'said: "Go  home!"', 'He: "Go  home!"', 'He said "Go  home!"', 'He said: "Go!"'} <= set(seen)
 
 
-def test_no_two_words_are_glued_together():
+def test_deletions_never_join_two_words():
     asked: list[str] = []
 
     def embed(texts: list[str]) -> list[list[float]]:
@@ -102,12 +102,12 @@ def test_no_two_words_are_glued_together():
         lambda texts: tuple(np.ones(2, dtype=np.float16) for _ in texts),
     ],
 )
-def test_whatever_holds_numbers_will_do(embed):
+def test_tensors_lists_and_arrays_are_accepted(embed):
     e = Lens.from_function(embed).explain("red car", "auto", method="occlusion")
     assert e.score == pytest.approx(1.0)
 
 
-def test_a_function_that_refuses_nothing_gets_a_hint():
+def test_an_error_for_the_empty_text_gets_a_hint():
     def embed(texts: list[str]) -> list[list[float]]:
         if "" in texts:
             raise ValueError("empty input")
@@ -118,7 +118,7 @@ def test_a_function_that_refuses_nothing_gets_a_hint():
     assert "empty=" in caught.value.__notes__[0]
 
 
-def test_spans_and_what_no_span_holds():
+def test_spans_and_the_rest_are_explained():
     e = Lens.from_function(bag, measure="dot").explain("red fast car", "red car", level=([(0, 3)], "word"))
     assert [unit.kind for unit in e.units_a] == ["text", "rest"]
     np.testing.assert_allclose(e.matrix, [[1, 0], [0, 1]], atol=1e-12)
@@ -135,7 +135,7 @@ def test_spans_and_what_no_span_holds():
         ({"roles": ("query", None)}, InputError, "roles"),
     ],
 )
-def test_what_a_black_box_cannot_do(options, error, message):
+def test_levels_methods_and_roles_that_need_a_model_raise(options, error, message):
     with pytest.raises(error, match=message):
         Lens.from_function(bag).explain("red car", "auto", **options)
 
@@ -151,12 +151,12 @@ def test_what_a_black_box_cannot_do(options, error, message):
         (lambda texts: [[np.nan if not text else 1.0] for text in texts], NumericalError, "empty='.'"),
     ],
 )
-def test_functions_that_return_something_else(embed, error, message):
+def test_returned_values_that_are_no_vectors_raise(embed, error, message):
     with pytest.raises(error, match=message):
         Lens.from_function(embed).explain("red car", "auto")
 
 
-def test_things_that_are_no_function():
+def test_arguments_of_from_function_are_checked():
     with pytest.raises(InputError, match="function"):
         Lens.from_function("all-MiniLM-L6-v2")  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match="measure"):
