@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from typer.testing import CliRunner
+
+from pairlens.cli import app
 from pairlens.study.adjustment.trainings import SCORES
 
 BASE = "sentence-transformers/all-mpnet-base-v2"
@@ -32,3 +35,16 @@ def records(base: str = BASE) -> list[dict[str, Any]]:
         for (adjusted, objective), seeds in MEASURED.items()
         for seed, scores in enumerate(seeds)
     ]
+
+
+class InProcess:
+    """A stand-in for `subprocess.Popen` that runs a pairlens command in this process, without starting Python."""
+
+    def __init__(self, command: list[str], *, stdout: Any, **_: Any) -> None:
+        done = CliRunner().invoke(app, command[command.index("adjust") :])
+        stdout.write(done.output.encode())
+        self.code = done.exit_code
+
+    def wait(self) -> int:
+        """The exit code."""
+        return self.code

@@ -19,6 +19,13 @@ from studies import PAIRS, adjust, materials
 pytestmark = pytest.mark.filterwarnings("ignore::pairlens.ReferenceWarning")
 
 
+@pytest.fixture(autouse=True)
+def _few_points(monkeypatch):
+    """Fewer and wider tolerances in the study of convergence, whose tightest cost most of its time."""
+    monkeypatch.setattr("pairlens.study.papers.convergence.TOLERANCES", (1e-1, 1e-3))
+    monkeypatch.setattr("pairlens.study.papers.convergence.GAUSS", (1, 8, 32))
+
+
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_study_gives_a_table_a_picture_and_a_summary(name, everything, tmp_path):
     result = study.run(name, everything)

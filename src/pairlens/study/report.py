@@ -7,6 +7,7 @@ import csv
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,42 +18,6 @@ from pairlens.study.result import short_name
 
 ROWS = 40
 """Rows of a table in the report; table.csv has them all."""
-STYLE = """
-:root { color-scheme: light dark; --ink: #1f2328; --faint: #59636e; --paper: #ffffff; }
-:root { --line: #d8dee4; --soft: #f5f7f9; --link: #0b5cad; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6edf3; --faint: #9198a1; --paper: #14181d; --line: #343b44; --soft: #1c2229; --link: #6db3f2; }
-}
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.55 system-ui, sans-serif; }
-main, header, footer { max-width: 64rem; margin: 0 auto; padding: 0 1.25rem; overflow-wrap: anywhere; }
-header { padding-top: 2.5rem; }
-h1 { font-size: 1.75rem; line-height: 1.25; margin: 0 0 .5rem; }
-h2 { font-size: 1.3rem; line-height: 1.3; margin: 0 0 .25rem; }
-a { color: var(--link); }
-p.what, .faint, figcaption { color: var(--faint); }
-p.what { margin: 0 0 1rem; }
-nav ol { columns: 2 18rem; padding-left: 1.6rem; }
-section { border-top: 1px solid var(--line); margin: 2.5rem 0 0; padding: 2rem 0 0; }
-figure { margin: 0 0 1rem; }
-.picture { overflow-x: auto; background: #ffffff; border: 1px solid var(--line); border-radius: 6px; padding: .5rem; }
-.picture:focus-visible, .table:focus-visible { outline: 3px solid var(--link); }
-.picture img { display: block; width: 100%; min-width: 44rem; height: auto; }
-aside { background: var(--soft); border-left: 4px solid var(--link); padding: .6rem 1rem; margin: 1rem 0; }
-aside p { margin: 0; }
-.skipped { border-left-color: var(--faint); }
-details { margin: .75rem 0; }
-summary { cursor: pointer; }
-.table { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .8rem; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: .2rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
-td { max-width: 28rem; overflow: hidden; text-overflow: ellipsis; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: 1rem 0; }
-dt { color: var(--faint); } dd { margin: 0; }
-footer { padding-bottom: 3rem; margin-top: 3rem; }
-@media (max-width: 40rem) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; } }
-@media print { .picture img { min-width: 0; } section { break-inside: avoid; } details { display: none; } }
-"""
 
 
 WAYS = (
@@ -90,10 +55,12 @@ def _page(out: Path, summaries: dict[str, dict[str, Any]]) -> Iterator[str]:
     )
     settings = first["settings"]
     title = f"What {short_name(settings['model'])} looks at"
+    style = files("pairlens.study").joinpath("report.css").read_text(encoding="utf-8")
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{escape(title)}</h1>"
+    yield f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<header>"
+    yield f"<h1>{escape(title)}</h1>"
     yield '<p class="what">Every figure of two papers on attributions for Siamese encoders, with pairlens.</p>\n<dl>'
     facts = {
         "model": settings["model"],

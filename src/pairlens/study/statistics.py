@@ -83,11 +83,8 @@ def means(rows: Sequence[Record], *columns: str) -> Record:
         >>> means([{"gap": 1.0}, {"gap": 3.0}], "gap")
         {'gap_mean': 2.0, 'gap_sd': 1.0}
     """
-    found: Record = {}
-    for column in columns:
-        numbers = spread(row[column] for row in rows)
-        found |= {f"{column}_{name}": numbers[name] for name in ("mean", "sd")}
-    return found
+    spreads = {column: spread(row[column] for row in rows) for column in columns}
+    return {f"{column}_{name}": spreads[column][name] for column in columns for name in ("mean", "sd")}
 
 
 def distinct(rows: Iterable[Record], column: str) -> list[Any]:

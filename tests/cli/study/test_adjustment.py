@@ -6,14 +6,19 @@ import csv
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 import zoo
 from pairlens.cli import app
-from trained import MEASURED
+from pairlens.study.adjustment import trainings
+from trained import MEASURED, InProcess
 
 
-def test_the_command_trains_saves_resumes_and_refuses_other_settings(tmp_path: Path):
+@pytest.mark.parametrize("started", ["in_process", pytest.param("process", marks=pytest.mark.slow)])
+def test_the_command_trains_saves_resumes_and_refuses_other_settings(tmp_path: Path, monkeypatch, started):
+    if started == "in_process":
+        monkeypatch.setattr(trainings.subprocess, "Popen", InProcess)
     zoo.encoder().save(str(tmp_path / "tiny"))
     texts = [*zoo.TEXTS]
     with (tmp_path / "pairs.csv").open("w", newline="") as file:
@@ -21,7 +26,7 @@ def test_the_command_trains_saves_resumes_and_refuses_other_settings(tmp_path: P
     given = ["study", "adjustment", "--bases", str(tmp_path / "tiny"), "--out", str(tmp_path), "--epochs", "1"]
     for name in ("data", "dev", "test"):
         given += [f"--{name}", str(tmp_path / "pairs.csv")]
-    given += ["--seeds", "1", "--jobs", "2", "--device", "cpu"]
+    given += ["--seeds", "1", "--jobs", "1" if started == "in_process" else "2", "--device", "cpu"]
     done = CliRunner().invoke(app, given)
     assert done.exit_code == 0, done.output
     assert "tiny" in done.stdout

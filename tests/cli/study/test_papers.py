@@ -1,4 +1,4 @@
-"""`pairlens study`: every study with one command, all of them with one, killed and started again, and their report."""
+"""`pairlens study`: one study, all studies, interrupted and started again, and their report."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 import zoo
 from browser import faults, visit
 from pairlens.cli import app
+from pairlens.study.archive import Archive
 from pairlens.study.catalogue import CATALOGUE
+from pairlens.study.papers import convergence
+from studies import tree
 
 PAIRS = """\
 sentence1,sentence2,score
@@ -38,22 +41,46 @@ def inputs(tmp_path_factory) -> list[str]:
     return [*data, "--sweep", "2", "--points", "4", "--tol", "0.01"]
 
 
-def command(inputs: list[str], out: Path) -> list[str]:
-    return [sys.executable, "-m", "pairlens.cli", "study", "all", *inputs, "--out", str(out)]
+@pytest.fixture(scope="module")
+def few_points():
+    """Fewer rules in the study of convergence, which would otherwise take most of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(convergence, "TOLERANCES", (1e-1, 1e-3))
+        patch.setattr(convergence, "GAUSS", (1, 8, 32))
+        yield
 
 
 @pytest.fixture(scope="module")
-def finished(inputs, tmp_path_factory) -> Path:
-    """The folder of an undisturbed run of all studies."""
+def finished(inputs, few_points, tmp_path_factory) -> Path:
+    """The folder of an undisturbed run of all studies, in this process."""
     out = tmp_path_factory.mktemp("undisturbed") / "out"
+    done = run_all(inputs, out)
+    assert done.exit_code == 0, done.output
+    return out
+
+
+def run_all(inputs: list[str], out: Path) -> Result:
+    return CliRunner().invoke(app, ["study", "all", *inputs, "--out", str(out)], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def finished_process(inputs, tmp_path_factory) -> Path:
+    """The folder of an undisturbed run of all studies, in a process of its own."""
+    out = tmp_path_factory.mktemp("process") / "out"
     done = subprocess.run(command(inputs, out), env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     return out
 
 
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+def command(inputs: list[str], out: Path) -> list[str]:
+    return [sys.executable, "-m", "pairlens.cli", "study", "all", *inputs, "--out", str(out)]
+
+
+def assert_same_files(out: Path, expected: Path) -> None:
+    there, wanted = tree(out), tree(expected)
+    assert there.keys() == wanted.keys()
+    assert [name for name in wanted if there[name] != wanted[name]] == []
 
 
 def test_all_writes_every_study_and_a_report(finished):
@@ -71,9 +98,38 @@ def test_all_writes_every_study_and_a_report(finished):
     assert (finished / "report.html").is_file()
 
 
-def test_killed_and_started_again_it_gives_the_same_files(inputs, finished, tmp_path):
+def test_interrupted_and_started_again_it_gives_the_same_files(inputs, finished, tmp_path, monkeypatch):
     out = tmp_path / "out"
-    # In the middle of the first study, of a later one, and when results have begun to appear.
+    explanations = out / "explanations"
+    # In the middle of the first study, of a later one, and after some results are saved.
+    moments = [
+        lambda: len(list(explanations.glob("*.npz"))) >= 3,
+        lambda: len(list(explanations.glob("*.npz"))) >= 12,
+        lambda: (out / "layers" / "summary.json").exists(),
+    ]
+    keep = Archive.keep
+    for moment in moments:
+
+        def interrupt(archive, key, parts, moment=moment):
+            if moment():
+                raise KeyboardInterrupt
+            keep(archive, key, parts)
+
+        monkeypatch.setattr(Archive, "keep", interrupt)
+        run = run_all(inputs, out)
+        assert run.exit_code == 130
+        assert "Give the same command again" in run.output
+        assert not (out / "report.html").exists()
+    monkeypatch.setattr(Archive, "keep", keep)
+    done = run_all(inputs, out)
+    assert done.exit_code == 0, done.output
+    assert_same_files(out, finished)
+
+
+@pytest.mark.slow
+def test_killed_and_started_again_it_gives_the_same_files(inputs, finished_process, tmp_path):
+    out = tmp_path / "out"
+    # In the middle of the first study, of a later one, and after some results are saved.
     moments = [
         lambda: len(list((out / "explanations").glob("*.npz"))) >= 3,
         lambda: len(list((out / "explanations").glob("*.npz"))) >= 12,
@@ -83,43 +139,37 @@ def test_killed_and_started_again_it_gives_the_same_files(inputs, finished, tmp_
         run = subprocess.Popen(
             command(inputs, out), env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        end = time.monotonic() + 300
         while not moment():
             assert run.poll() is None, "it ended before it could be killed"
-            assert time.monotonic() < end
             time.sleep(0.02)
         run.send_signal(signal.SIGKILL)
         assert run.wait() == -signal.SIGKILL
         assert not (out / "report.html").exists()
     done = subprocess.run(command(inputs, out), env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    there, expected = tree(out), tree(finished)
-    assert there.keys() == expected.keys()
-    assert [name for name in expected if there[name] != expected[name]] == []
+    assert_same_files(out, finished_process)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
-def test_killed_at_random_moments_it_gives_the_same_files(inputs, finished, tmp_path, seed):
+def test_killed_at_random_moments_it_gives_the_same_files(inputs, finished_process, tmp_path, seed):
     random = np.random.default_rng(seed)
     out, killed = tmp_path / "out", 0
     while True:
         run = subprocess.Popen(command(inputs, out), env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        # The first attempts are cut off at any moment of the work, so that every study is met; the later ones may end.
+        # The first attempts are killed at any moment, so that every study is interrupted; later ones may finish.
         try:
-            _, said = run.communicate(timeout=random.uniform(4, 12) + killed)
+            _, messages = run.communicate(timeout=random.uniform(4, 12) + killed)
         except subprocess.TimeoutExpired:
             run.kill()
             run.communicate()
             killed += 1
             continue
-        assert run.returncode == 0, said
+        assert run.returncode == 0, messages
         break
     print(f"seed {seed}: killed {killed} times")
     assert killed
-    there, expected = tree(out), tree(finished)
-    assert there.keys() == expected.keys()
-    assert [name for name in expected if there[name] != expected[name]] == []
+    assert_same_files(out, finished_process)
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (400, "dark")])
@@ -133,13 +183,13 @@ def test_the_report_in_a_browser(finished, chromium, width, scheme):
         assert len(images) == len(CATALOGUE) - 3
         assert all(size > 300 and alt > 40 for size, alt in images)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        # A text full of markup is shown as it is.
+        # Markup in a text is shown as text.
         page.locator("#failures summary").click()
         assert '<b>"coffee"</b>' in page.locator("#failures").inner_text()
         assert faults(page) == []
 
 
-def test_one_study_prints_what_it_found(inputs, tmp_path):
+def test_one_study_prints_its_sentences(inputs, tmp_path):
     done = CliRunner().invoke(
         app, ["study", "cumulative", *_without(inputs, "--sweep", "--points"), "--out", str(tmp_path)]
     )
@@ -155,7 +205,7 @@ def _without(inputs: list[str], *names: str) -> list[str]:
     return [part for pair in kept for part in pair]
 
 
-def test_a_study_has_only_the_options_it_listens_to(inputs, tmp_path):
+def test_a_study_has_only_the_options_that_it_uses(inputs, tmp_path):
     run = CliRunner().invoke(app, ["study", "cumulative", *inputs, "--out", str(tmp_path)])
     assert run.exit_code == 2
     assert "No such option" in run.output
@@ -177,14 +227,14 @@ def test_a_study_has_only_the_options_it_listens_to(inputs, tmp_path):
         (["--column-a", "sentence1"], "go together"),
     ],
 )
-def test_what_cannot_be_used_is_said_at_once(inputs, tmp_path, arguments, message):
+def test_wrong_options_are_refused_before_any_work(inputs, tmp_path, arguments, message):
     base = _without(inputs, "--sweep", "--points")
     run = CliRunner().invoke(app, ["study", "lexical-bias", *base, "--out", str(tmp_path), *arguments])
     assert run.exit_code == 2, run.output
     assert message in " ".join(run.output.split())
 
 
-def test_annotating_on_the_way(inputs, tmp_path):
+def test_a_study_annotates_its_texts_with_spacy(inputs, tmp_path):
     spacy = pytest.importorskip("spacy")
     nlp = spacy.blank("en")
     ruler = nlp.add_pipe("attribute_ruler")

@@ -8,10 +8,15 @@ import pytest
 
 from pairlens import ModelError
 from pairlens.io.journal import Journal
+from pairlens.study.adjustment import trainings
 from pairlens.study.adjustment.trainings import Training, train_all
+from trained import InProcess
 
 
-def test_a_training_that_fails_says_why(tmp_path: Path):
+@pytest.mark.parametrize("started", ["in_process", pytest.param("process", marks=pytest.mark.slow)])
+def test_a_training_that_fails_says_why(tmp_path: Path, monkeypatch, started):
+    if started == "in_process":
+        monkeypatch.setattr(trainings.subprocess, "Popen", InProcess)
     training = Training(str(tmp_path / "nowhere"), True, "cosine", 0)
     with (
         Journal(tmp_path / "journal.jsonl", {}) as journal,

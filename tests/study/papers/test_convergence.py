@@ -44,6 +44,8 @@ def test_equal_steps_give_the_error_of_the_riemann_rule(lens):
 def test_a_batch_of_pairs_converges_like_each_pair_alone(lens, monkeypatch):
     """As on a GPU, where texts of one length share a batch; a text that does not converge affects no other."""
     monkeypatch.setattr(convergence, "TOLERANCES", (1e-2, 1e-9))
+    monkeypatch.setattr(convergence, "GAUSS", (1, 4))
+    monkeypatch.setattr(convergence, "MOST", 96)
     given, view = materials(lens), View("integrated-jacobian", 0, "project")
     many = convergence.apply_rules(given, view, given.rows)
     for row, together in zip(given.rows, many, strict=True):

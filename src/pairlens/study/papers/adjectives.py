@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from pairlens.study.language.wordnet import WordNet
 from pairlens.study.materials import Materials, unit_at
 from pairlens.study.result import Result, percent, signed
 from pairlens.study.statistics import Record, distinct, group_by, mean_of, means, where
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ABOUT = CATALOGUE["adjectives"]
 RELATIONS = ("synonym", "antonym", "unrelated")
@@ -174,10 +171,10 @@ def _sentences(table: Sequence[Record], told: dict[str, dict[str, Record]]) -> l
             rows = where(table, view=view, source=source)
             plurals = ["others" if row["relation"] == "unrelated" else f"{row['relation']}s" for row in rows]
             scores = ", ".join(f"{row['score_mean']:.2f} for {name}" for row, name in zip(rows, plurals, strict=True))
-            own = ", ".join(signed(row["own_mean"]) for row in rows)
+            pairs = ", ".join(signed(row["own_mean"]) for row in rows)
             sentences.append(
                 f"{view}, adjectives from {source}: the mean score is {scores}; the pair of adjectives itself "
-                f"contributes {own}. A synonym has a higher score than an antonym {_share(areas['score'])} of the "
+                f"contributes {pairs}. A synonym has a higher score than an antonym {_share(areas['score'])} of the "
                 f"time, and a higher contribution of its own {_share(areas['own'])}."
             )
     return sentences
@@ -187,7 +184,7 @@ def _share(value: float | None) -> str:
     return "never known" if value is None else percent(value)
 
 
-def draw(raw: Sequence[Record], settings: Any) -> Figure:
+def draw(raw: Sequence[Record], settings: Any) -> picture.Figure:
     """The picture: scores and own contributions by relation, for every source of adjectives."""
     first = raw[0]["view"]
     sources = settings["sources"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from pairlens.study.materials import Explained, Materials, text_tokens
 from pairlens.study.result import Lacking, Result
 from pairlens.study.statistics import Record, distinct, group_by, means, pearson, spearman, where
 from pairlens.study.views import View
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ABOUT = CATALOGUE["agreement"]
 PLAIN = (("ignore", "project"), ("ignore", "shift"))
@@ -124,7 +121,7 @@ def _sentences(table: Sequence[Record], materials: Materials) -> list[str]:
     return sentences
 
 
-def draw(table: Sequence[Record], settings: Any) -> Figure:
+def draw(table: Sequence[Record], settings: Any) -> picture.Figure:
     """The picture: Pearson and Spearman, a line for every comparison."""
     figure, axes = picture.sheet(3.4, 1, 2, width=8.6, sharey=True)
     for axis, measure in zip(axes[0], CORRELATIONS, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from pairlens.study.papers.totals import Totals
 from pairlens.study.result import Lacking, Result, small
 from pairlens.study.statistics import Record, distinct, group_by, means, where
 from pairlens.study.views import View, static
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ABOUT = CATALOGUE["convergence"]
 GAUSS = (1, 2, 4, 8, 16, 32, 64)
@@ -149,7 +146,7 @@ def _sentences(table: Sequence[Record]) -> list[str]:
     ]
 
 
-def draw(table: Sequence[Record], settings: Any) -> Figure:
+def draw(table: Sequence[Record], settings: Any) -> picture.Figure:
     """The picture: the papers' error above and the gap below, a column for every rule, a line for every layer."""
     figure, axes = picture.sheet(5.6, 2, 3, width=9.6, sharex=True, sharey="row")
     layers = sorted(distinct(table, "layer"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from pairlens.study.materials import Materials
 from pairlens.study.result import Result, percent
 from pairlens.study.statistics import Record
 from pairlens.study.views import Choice, View, papers_layer, static
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ABOUT = CATALOGUE["cumulative"]
 GRID = np.linspace(0.0, 1.0, 201)
@@ -127,7 +124,7 @@ def _sentence(row: Record) -> str:
     )
 
 
-def draw(curves: Mapping[View, Array], table: Sequence[Record], settings: Any) -> Figure:
+def draw(curves: Mapping[View, Array], table: Sequence[Record], settings: Any) -> picture.Figure:
     """The picture: a panel for every view."""
     figure, axes = picture.sheet(3.3, 1, len(table), width=max(4.5, 3.3 * len(table)), sharey=True)
     ends = [lines.mean(0) + sign * lines.std(0) for lines in curves.values() if len(lines) for sign in (-1, 1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from pairlens.study.materials import Materials, text_tokens
 from pairlens.study.result import Result, percent
 from pairlens.study.statistics import Record, distinct, where
 from pairlens.study.views import View
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ABOUT = CATALOGUE["distribution"]
 BINS = 48
@@ -103,7 +100,7 @@ def _sentences(table: Sequence[Record], layers: int) -> list[str]:
     return [*sentences, "Special tokens are left out."]
 
 
-def draw(values: dict[View, list[Array]], table: Sequence[Record], settings: Any) -> Figure:
+def draw(values: dict[View, list[Array]], table: Sequence[Record], settings: Any) -> picture.Figure:
     """The picture: a panel of histograms for each of the reference terms, and the share of negative contributions."""
     treatments = list(dict.fromkeys(view.reference_terms for view in values))
     figure, axes = picture.sheet(3.4, 1, len(treatments) + 1, width=3.4 * (len(treatments) + 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from pairlens.study.language.wordnet import UPOS, WordNet
 from pairlens.study.materials import Materials, scaled, text_tokens, text_units
 from pairlens.study.result import Result, percent, signed
 from pairlens.study.statistics import Record, group_by, spearman, spread, where
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ABOUT = CATALOGUE["lexical-bias"]
 PLURAL = {
@@ -188,8 +185,8 @@ def edges(scores: Array, count: int = BINS) -> Array:
 def describe(raw: Sequence[Record], pairs: Sequence[Record]) -> list[Record]:
     """One row for every view, fifth of the score and class."""
     table: list[Record] = []
-    for (view,), own in group_by(pairs, "view").items():
-        bounds = edges(np.array([pair["score"] for pair in own]))
+    for (view,), members in group_by(pairs, "view").items():
+        bounds = edges(np.array([pair["score"] for pair in members]))
         groups: dict[tuple[int, str], list[float]] = {}
         for cell in where(raw, view=view):
             place = int(np.clip(np.searchsorted(bounds, cell["score"], "right") - 1, 0, BINS - 1))
@@ -264,7 +261,7 @@ def occurring(table: Sequence[Record]) -> dict[str, int]:
     return {kind: place for place, kind in enumerate(CLASSES) if kind in kinds}
 
 
-def draw(table: Sequence[Record], figures: Record, settings: Any) -> Figure:
+def draw(table: Sequence[Record], figures: Record, settings: Any) -> picture.Figure:
     """The picture: mean contributions by fifths of the score, and how much of the whole each class explains."""
     views = list(figures)
     figure, axes = picture.sheet(3.5, 1, len(views) + 1, width=3.5 * (len(views) + 1))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from pairlens.io.pairs import PairRow
 from pairlens.study import picture
 from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.language.english import FUNCTION, NEGATING, PADDING, SLOTS, is_cue, without_cue
@@ -15,11 +16,6 @@ from pairlens.study.result import Result, percent, signed
 from pairlens.study.statistics import Record, distinct, group_by, mean_of, where
 from pairlens.study.views import View
 from pairlens.text import words
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from pairlens.io.pairs import PairRow
 
 ABOUT = CATALOGUE["negation"]
 KINDS = ("cue", "function", "content")
@@ -146,8 +142,8 @@ def describe(raw: Sequence[Record]) -> list[Record]:
             row[f"{name}_mean"] = mean_of(entry[name] for entry in rows)
             row[f"{name}_absolute"] = mean_of(abs(entry[name]) for entry in rows)
         # The score falls by what the word's own pairs take, and by the changes of all others.
-        own, moved = row["own_mean"], row["moved_mean"]
-        row["carried"] = -own / moved if part == "sentences" and moved else None
+        moved = row["moved_mean"]
+        row["carried"] = -row["own_mean"] / moved if part == "sentences" and moved else None
         table.append(row)
     views = distinct(raw, "view")
     return sorted(table, key=lambda row: (row["part"], views.index(row["view"]), KINDS.index(row["kind"])))
@@ -167,7 +163,8 @@ def against_labels(materials: Materials) -> Record | None:
 def _sentences(table: Sequence[Record], labelled: Record | None, held: int, slots: int) -> list[str]:
     sentences = []
     for view in distinct(table, "view"):
-        data, own = ({row["kind"]: row for row in where(table, view=view, part=part)} for part in ("data", "sentences"))
+        rows = where(table, view=view)
+        data = {row["kind"]: row for row in where(rows, part="data")}
         if "cue" in data and "function" in data:
             sentences.append(
                 f"{view}: in the {held} pairs of the data that hold a negation, a cue contributes "
@@ -175,12 +172,13 @@ def _sentences(table: Sequence[Record], labelled: Record | None, held: int, slot
                 f"another function word {signed(data['function']['own_mean'])} "
                 f"({data['function']['own_absolute']:.3f})."
             )
-        carried = own["cue"]["carried"]
+        cue, other = where(rows, part="sentences")
+        carried = cue["carried"]
         of_it = "" if carried is None else f", so that the negation's own carry {percent(carried)} of its fall"
         sentences.append(
             f"{view}: in {slots} sentences, a negation lowers the score with the plain sentence by "
-            f"{own['cue']['moved_mean']:.3f}, and “also”, “still” or “now” by {own['function']['moved_mean']:.3f}; the "
-            f"word's own pairs are {signed(own['cue']['own_mean'])} and {signed(own['function']['own_mean'])}{of_it}."
+            f"{cue['moved_mean']:.3f}, and “also”, “still” or “now” by {other['moved_mean']:.3f}; the word's own pairs "
+            f"are {signed(cue['own_mean'])} and {signed(other['own_mean'])}{of_it}."
         )
     data = {row["kind"]: row for row in where(table, part="data")}
     if "cue" in data and "function" in data:
@@ -200,7 +198,7 @@ def _sentences(table: Sequence[Record], labelled: Record | None, held: int, slot
     return sentences
 
 
-def draw(raw: Sequence[Record], views: Sequence[View], settings: Any) -> Figure:
+def draw(raw: Sequence[Record], views: Sequence[View], settings: Any) -> picture.Figure:
     """The picture: contributions and real deletions in the data, and the sentences that differ by one word."""
     figure, axes = picture.sheet(3.4, 1, 3, width=10.0)
     first = views[0].label

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from pairlens.study.language.relations import Words, gather, mismatch_sentence
 from pairlens.study.materials import Materials
 from pairlens.study.result import Result, percent
 from pairlens.study.statistics import Record, spread, where
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ABOUT = CATALOGUE["parts-of-speech"]
 SHARES = (0.10, 0.25, 0.50, 1.0)
@@ -128,7 +125,7 @@ def spell(name: str) -> str:
     return "–".join(SHORT.get(part, part.lower() or "unknown") for part in name.split("–"))
 
 
-def draw(table: Sequence[Record], figures: Record, settings: Any) -> Figure:
+def draw(table: Sequence[Record], figures: Record, settings: Any) -> picture.Figure:
     """The picture: a panel for every view, with the ten relations that are most frequent among the highest 10 %."""
     figure, axes = picture.sheet(3.9, 1, len(figures), width=max(5.5, 4.9 * len(figures)))
     colours = ("#08519c", "#4292c6", "#9ecae1", "#bdbdbd")

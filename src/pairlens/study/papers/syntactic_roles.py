@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from pairlens.study.language.relations import Words, gather, mismatch_sentence, 
 from pairlens.study.materials import Materials
 from pairlens.study.result import Result, signed
 from pairlens.study.statistics import Record, distinct, where
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ABOUT = CATALOGUE["syntactic-roles"]
 FEWEST = 20
@@ -111,7 +108,7 @@ def _sentences(table: Sequence[Record], settings: Record) -> list[str]:
     ]
 
 
-def draw(table: Sequence[Record], settings: Any) -> Figure:
+def draw(table: Sequence[Record], settings: Any) -> picture.Figure:
     """The picture: for every view the mean contribution of the most frequent roles with each other."""
     from pairlens.render.plot.scale import COLOURS
 
