@@ -1,4 +1,4 @@
-"""Commands as a user runs them: in a process of their own."""
+"""Runs commands as a user does: each in a process."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": SOURCE, "HF_HUB_OFFLINE": "1", "COLUM
 
 
 def command(*arguments, **options) -> subprocess.CompletedProcess[str]:
-    """Run a command as a user does."""
+    """Run a command in a process, and capture its output."""
     line = [sys.executable, "-m", "pairlens.cli", *map(str, arguments)]
-    return subprocess.run(line, capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=120, **options)
+    return subprocess.run(line, capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=300, **options)

@@ -1,4 +1,8 @@
-"""The `pairlens` command. Nothing heavy is imported before a command needs it, so that `--help` answers at once."""
+"""The `pairlens` command: one file per command, and `study/` for its sub-commands.
+
+Arguments go in; results go to standard output or files, messages to standard error, and an exit code says how it ended.
+Torch and other heavy packages are imported inside the commands, so that `--help` answers at once.
+"""
 
 from __future__ import annotations
 
@@ -48,16 +52,16 @@ def _common(
 
 
 def main() -> None:
-    """The command's entry point."""
-    # What transformers and tokenizers say while they load is not about the user's texts; errors are still raised.
+    """Run the command: the entry point of `pairlens`."""
+    # Messages of transformers and tokenizers while they load are not about the user's texts. Errors are still raised.
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    # Threads that spin while they wait make a pair take 30 seconds instead of 2 when another process uses the cores;
-    # those that sleep at once are a fifth slower when nobody does. So they spin for a moment, then sleep.
+    # OpenMP threads that spin while they wait make a pair take 30 seconds instead of 2 when another process uses the
+    # cores; threads that sleep at once are a fifth slower on idle cores. So they spin for a moment, then sleep.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without some character shows a question mark
+            stream.reconfigure(errors="replace")  # a character that the terminal lacks becomes a question mark
     app()

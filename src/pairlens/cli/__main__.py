@@ -1,4 +1,4 @@
-"""`python -m pairlens.cli` is `pairlens`."""
+"""Makes `python -m pairlens.cli` the same as `pairlens`."""
 
 from pairlens.cli import main
 

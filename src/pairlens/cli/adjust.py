@@ -79,8 +79,7 @@ def adjust(
     A training that was cut off goes on where it stopped.
     """
     columns = both_columns(column_a, column_b)
-    quieten()
-    from pairlens.adjusted.card import read_record
+    silence_downloads()
     from pairlens.adjusted.training import adjust as train
 
     train(
@@ -104,12 +103,17 @@ def adjust(
         score=column_score,
         restart=restart,
     )
+    _report(out)
+
+
+def _report(out: Path) -> None:
+    """Print the trained model's correlations with the scores."""
+    from pairlens.adjusted.card import read_record
+
     record: Any = read_record(out)
     for split in ("dev", "test"):
-        if record[split]:
-            tell(
-                f"{split}: Spearman {record[split]['cosine']:.4f} by cosine, {record[split]['dot']:.4f} by dot product"
-            )
+        if scores := record[split]:
+            tell(f"{split}: Spearman {scores['cosine']:.4f} by cosine, {scores['dot']:.4f} by dot product")
     tell(f"saved {out}")
 
 
@@ -120,8 +124,8 @@ def both_columns(one: str | None, other: str | None) -> tuple[str, str] | None:
     return None if one is None or other is None else (one, other)
 
 
-def quieten() -> None:
-    """Other packages' bars and messages about files are not about the training; a download's bar is shown."""
+def silence_downloads() -> None:
+    """Switch off other packages' progress bars, except for a download's bar in a terminal."""
     from transformers.utils.logging import disable_progress_bar
 
     if not messages().is_terminal:

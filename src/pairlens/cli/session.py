@@ -1,4 +1,4 @@
-"""What every command shares: where messages go, and how errors and warnings of the library are told."""
+"""Messages of all commands: errors and warnings of the library, and progress, on standard error."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PATIENCE = 1.0
-"""Seconds after which a person wants to know how long it will take."""
+"""Seconds before a progress bar appears."""
 
 
 @contextmanager
 def session() -> Iterator[None]:
-    """Around a command: the library's errors become one line and an exit code, its warnings a line each.
+    """Turn the library's errors into one line and an exit code, and its warnings into one line each.
 
-    Exit codes: 2 for input that cannot be used, 1 for everything else that went wrong, 130 for an interruption. An
-    exception that is not the library's own is a bug, and keeps its traceback.
+    Exit codes: 2 for input that cannot be used, 1 for other errors of the library, 130 for an interruption. Any other
+    exception is a bug and keeps its traceback.
     """
     with warnings.catch_warnings():
         if not sys.warnoptions:
-            warnings.simplefilter("ignore")  # other packages' warnings are for programmers
+            warnings.simplefilter("ignore")  # other packages' warnings are meant for programmers
         for category in (TruncationWarning, ReferenceWarning, FontWarning):
             warnings.simplefilter("always", category)
         warnings.showwarning = lambda message, *_: tell(str(message), "warning: ", "yellow")
@@ -43,30 +43,30 @@ def session() -> Iterator[None]:
             tell("interrupted")
             raise typer.Exit(130) from error
         except BrokenPipeError as error:
-            # Whoever read our output has stopped. Python would complain once more when it closes the stream.
+            # The reader of the output has gone. Python would raise again when it closes the stream.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(1) from error
 
 
 def messages() -> Console:
-    """The console for everything but results: standard error."""
+    """The console on standard error, for everything but results."""
     from rich.console import Console
 
     return Console(stderr=True)
 
 
 def tell(message: str, label: str = "", style: str = "") -> None:
-    """Write one line to standard error; brackets in it are text, not markup."""
+    """Write one line to standard error. Brackets in it are text, not markup."""
     from rich.text import Text
 
     console = messages()
-    # In a pipe or a file a message stays one line.
+    # In a pipe or a file a message is never wrapped.
     console.print(Text.assemble((label, style), message), soft_wrap=not console.is_terminal, highlight=False)
 
 
 @contextmanager
 def busy(message: str) -> Iterator[None]:
-    """Show that something is under way, where a person is watching."""
+    """Show a spinner with a message, in a terminal only."""
     console = messages()
     if console.is_terminal:
         with console.status(message):
@@ -77,7 +77,7 @@ def busy(message: str) -> Iterator[None]:
 
 @contextmanager
 def measured(message: str) -> Iterator[None]:
-    """Likewise, and if it takes longer than a second, how far it is."""
+    """Show a spinner with a message and, after a second, a progress bar; in a terminal only."""
     console = messages()
     if not console.is_terminal:
         yield

@@ -49,7 +49,7 @@ def adjustment(
     A run that was cut off goes on where it stopped, and may be given further bases or seeds.
     """
     columns = adjust.both_columns(column_a, column_b)
-    adjust.quieten()
+    adjust.silence_downloads()
     from pairlens.adjusted.data import check_evaluation, read_pairs
     from pairlens.adjusted.recipe import Recipe
     from pairlens.io.files import make_folder
