@@ -32,7 +32,7 @@ def materials(lens: Lens, **options) -> Materials:
     return Materials(lens, **(defaults | options))  # pyright: ignore[reportArgumentType]
 
 
-def annotations() -> Annotations:
+def annotate_pairs() -> Annotations:
     """Every word of `TEXTS`, with parts of speech and roles in rotation."""
     documents = []
     for text in TEXTS:

@@ -7,7 +7,7 @@ import pytest
 import zoo
 from pairlens import Lens
 from pairlens.study.materials import Materials
-from studies import adjust, annotations, materials
+from studies import adjust, annotate_pairs, materials
 
 
 @pytest.fixture(scope="session")
@@ -20,4 +20,4 @@ def everything(lens) -> Materials:
     """Materials whose explanations are made once for all tests."""
     adjusted, twin = Lens(adjust(zoo.encoder("bert"))), Lens(zoo.encoder("bert"))
     others = [Lens(zoo.encoder("roberta"))]
-    return materials(lens, annotations=annotations(), others=others, adjusted=adjusted, twin=twin)
+    return materials(lens, annotations=annotate_pairs(), others=others, adjusted=adjusted, twin=twin)

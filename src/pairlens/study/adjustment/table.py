@@ -55,7 +55,7 @@ class AdjustmentTable:
     def rows(self) -> list[Record]:
         """One row for each base, adjusted or not, and objective."""
         groups = group_by(self.records, "base", "adjusted", "objective")
-        return [_row(*key, records) for key, records in groups.items()]
+        return [_row(base, adjusted, objective, records) for (base, adjusted, objective), records in groups.items()]
 
     @cached_property
     def costs(self) -> list[Record]:
