@@ -1,4 +1,4 @@
-"""Everything pairlens raises on purpose, under one root class."""
+"""The errors and warnings of pairlens, under one root class, and two checks of what a user passes in."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ModelError(PairlensError):
 
 
 class NotConverged(PairlensError):
-    """The integral did not reach the tolerance; `gap` is what it did reach, `index` the problem of a batch it was."""
+    """The integral did not reach the tolerance. `gap` is the gap it reached, `index` its problem in the batch."""
 
     def __init__(self, message: str, *, gap: float, tol: float, index: int = 0) -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ class FontWarning(UserWarning):
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn of the line that called pairlens, however deep inside of it the reason was found."""
+    """Warn with the user's line that called pairlens as the place, however deep the caller of this function is."""
     level, frame = 1, sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
         level, frame = level + 1, frame.f_back
@@ -69,7 +69,7 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 def whole(name: str, given: object, low: int, high: int | None = None) -> int:
-    """Return `given` as an int if it is a whole number in range, NumPy's own among them, else raise.
+    """Return `given` as an int if it is a whole number in range (NumPy's count too), else raise.
 
     Example:
         >>> whole("k", 3, 1)

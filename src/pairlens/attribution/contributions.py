@@ -22,7 +22,7 @@ class Contributions:
         text: the text.
         units: what the rows of `values` belong to.
         tokens: the model's tokens.
-        values: one vector a unit, (units, dim), float64.
+        values: one vector per unit, (units, dim), float64.
         error: an estimate of the norm of each row's own error, (units,).
         reference: the reference's embedding, (dim,).
         embedding: the text's embedding, (dim,).
@@ -50,7 +50,7 @@ class Contributions:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.noise_residuals is not None:  # much more than the values, and nobody wants errors to eight digits
+        if self.noise_residuals is not None:  # far larger than the values; errors need no eight digits
             vars(self)["noise_residuals"] = self.noise_residuals.astype(np.float32, copy=False)
         freeze(self)
 
@@ -84,17 +84,17 @@ class Contributions:
 
 
 def freeze(result: object) -> None:
-    """Make the arrays of a result read-only, and its `settings` its own: a change would belie the identity."""
-    own = vars(result)
-    for name, value in own.items():
+    """Make the arrays of a result read-only and copy its `settings`: a change would break the identity."""
+    attributes = vars(result)
+    for name, value in attributes.items():
         if isinstance(value, np.ndarray) and value.flags.writeable:
-            own[name] = value.view()
-            own[name].flags.writeable = False
-    own["settings"] = dict(own["settings"])
+            attributes[name] = value.view()
+            attributes[name].flags.writeable = False
+    attributes["settings"] = dict(attributes["settings"])
 
 
 def summed(settings: Mapping[str, Any], sums: Array) -> dict[str, str]:
-    """What to note about units that were added up: with deletion a coarser level is another game, not a sum."""
+    """A note for the settings of summed units: for methods that delete, a coarser level is another game, not a sum."""
     if settings.get("reference") != "empty" or sums.shape[0] == sums.shape[1]:
         return {}
     return {"sums": settings.get("sums") or f"summed from {_plural(settings.get('level', 'token'))}"}
