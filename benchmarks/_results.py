@@ -1,4 +1,4 @@
-"""Where benchmarks write down what they measured, with the machine and the versions."""
+"""Write what benchmarks measure to benchmarks/results, with the machine and the versions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent / "results"
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers depend on."""
+    """The processor, its load and the versions that the numbers depend on."""
     import sentence_transformers
     import transformers
 
@@ -54,12 +54,12 @@ def note(name: str, case: str, result: dict[str, Any]) -> None:
 
 
 def load(name: str) -> dict[str, Any]:
-    """What a benchmark has written down."""
+    """The stored results of a benchmark."""
     return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def rate_of_products(rows: int, width: int = 384, inner: int = 1536) -> float:
-    """GFLOP/s of the matrix products of one transformer layer with so many rows, measured now."""
+    """GFLOP/s of the matrix products of one transformer layer with this many rows, measured now."""
     seconds, work = 0.0, 0.0
     for k, n, times in ((width, width, 4), (width, inner, 1), (inner, width, 1)):
         x, w = torch.randn(rows, k), torch.randn(n, k)

@@ -1,4 +1,4 @@
-"""SciFact (allenai/scifact on the hub): abstracts, claims, and where figures are written down."""
+"""SciFact (allenai/scifact on the hub): its abstracts and claims, and the files for figures about them."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ def default_data() -> Path:
 
 
 def read_abstracts(folder: Path) -> list[dict[str, str]]:
-    """Title and sentences, which the file holds as NumPy prints a list."""
+    """The abstracts, title first; the file holds their sentences as NumPy prints a list."""
     csv.field_size_limit(2**31 - 1)
-    found = []
+    abstracts = []
     with (folder / "corpus_train.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             parts = tokenize.generate_tokens(io.StringIO(row["abstract"]).readline)
             sentences = [ast.literal_eval(part.string) for part in parts if part.type == tokenize.STRING]
-            found.append({"id": row["doc_id"], "text": " ".join([row["title"], *sentences])})
-    return found
+            abstracts.append({"id": row["doc_id"], "text": " ".join([row["title"], *sentences])})
+    return abstracts
 
 
 def read_claims(folder: Path) -> dict[str, set[str]]:
     """Claims, each with the abstracts that it cites."""
-    found: dict[str, set[str]] = {}
+    claims: dict[str, set[str]] = {}
     with (folder / "claims_validation.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            found.setdefault(row["claim"], set()).update(re.findall(r"\d+", row["cited_doc_ids"]))
-    return found
+            claims.setdefault(row["claim"], set()).update(re.findall(r"\d+", row["cited_doc_ids"]))
+    return claims
 
 
 def write_down(name: str, figures: dict[str, Any]) -> None:
-    """Write figures to results/NAME.json; sections that are not measured this time stay as they were."""
+    """Write figures to results/NAME.json; sections that were not measured this time stay unchanged."""
     path = RESULTS / f"{name}.json"
     before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     RESULTS.mkdir(exist_ok=True)

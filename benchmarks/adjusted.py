@@ -1,7 +1,7 @@
-"""What encoding costs with an adjusted model, over the plain one: 1,000 sentences, in turns, the best of several.
+"""Time of encoding 1,000 sentences with an adjusted model and with the plain one: the best of several alternating runs.
 
-"cold" forgets the references before every turn, so that each length's is computed once in it; "warm" remembers them.
-With a table as the argument (.csv, .tsv, .parquet, as for `pairlens batch`) its texts are taken.
+"cold" clears the cached references before every run, so that each length is computed once; "warm" keeps them. A table
+as the argument (.csv, .tsv, .parquet, as for `pairlens batch`) replaces the generated sentences.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WORDS = "the a coffee tea is not good bad man woman plays runs guitar music dog 
 
 
 def sentences() -> list[str]:
-    """Texts of a table, or made up, most of 5 to 20 words."""
+    """Texts of a table, or generated ones, most of 5 to 20 words."""
     if len(sys.argv) > 1:
         texts = [text for row in PairTable(Path(sys.argv[1])).rows() if not row.reason for text in (row.a, row.b)]
         return list(dict.fromkeys(texts))[:COUNT]
@@ -31,7 +31,7 @@ def sentences() -> list[str]:
 
 
 def seconds(model, texts: list[str]) -> float:
-    """How long encoding takes."""
+    """Seconds of encoding the texts."""
     start = time.perf_counter()
     model.encode(texts, show_progress_bar=False)
     return time.perf_counter() - start
@@ -46,10 +46,10 @@ def main() -> None:
     seconds(plain, texts[:64])
     for _ in range(TURNS):
         times["plain"].append(seconds(plain, texts))
-        adjusted[0].train().eval()  # forgets
+        adjusted[0].train().eval()  # clears the cached references
         times["cold"].append(seconds(adjusted, texts))
         times["warm"].append(seconds(adjusted, texts))
-    best = {name: min(own) for name, own in times.items()}
+    best = {name: min(seconds) for name, seconds in times.items()}
     lengths = len(adjusted[0].references)
     print(f"{len(texts)} sentences of {lengths} lengths on {device}: plain {best['plain']:.2f} s")
     for name in ("cold", "warm"):

@@ -1,6 +1,6 @@
-"""What `pairlens explain` costs from a cold start, over a bare script that encodes the same two texts.
+"""Time of `pairlens explain` from a cold start, compared with a bare script that encodes the same two texts.
 
-Both are run as processes of their own, in turns, after one run each to warm the disk cache. Also `pairlens --help`.
+Both run as new processes, alternating, after one run each to warm the disk cache. Also times `pairlens --help`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BARE = (
 
 
 def seconds(command: list[str]) -> float:
-    """How long a command takes."""
+    """Seconds of running a command."""
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
     start = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True, env=environment)

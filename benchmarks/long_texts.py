@@ -37,7 +37,7 @@ TOKENS = 512
 
 
 def text_of(lens: Lens, sentences: int, start: int) -> str:
-    """A text of so many sentences that fills the model's 512 tokens, and is not cut."""
+    """A text with this many sentences that fills the model's 512 tokens without being cut."""
     clauses = itertools.islice(itertools.cycle(CLAUSES), start, None)
     encoder: Any = lens.encoder
     read = encoder.read
@@ -51,7 +51,7 @@ def text_of(lens: Lens, sentences: int, start: int) -> str:
 
 
 def main() -> None:
-    """Print one line a case."""
+    """Print one line per case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", nargs="*", default=["5", "5-words"], choices=["5", "0", "5-words"])
     options = parser.parse_args()

@@ -1,8 +1,7 @@
 """Peak memory of explaining two texts of 256 tokens at word level from layer 0, with all-MiniLM-L6-v2.
 
-Work is done in chunks of points and tangents whose size does not depend on the number of nodes, so a loose tolerance
-goes through the same planning and the same chunks as a tight one, in a fraction of the time. `--full` integrates to
-tol 1e-3.
+The size of a chunk of points and tangents does not depend on the number of nodes. So a loose tolerance uses the same
+planning and the same chunks as a tight one, in a fraction of the time. `--full` integrates to tol 1e-3.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ SENTENCE = (
 
 
 def main() -> None:
-    """Print the peak before and after."""
+    """Print the peak memory before and after the explanation."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="integrate to tol 1e-3 (takes minutes)")
     options = parser.parse_args()

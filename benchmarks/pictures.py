@@ -1,4 +1,4 @@
-"""Pictures of what the benchmarks measured, from benchmarks/results into docs/images."""
+"""Draw the results of the benchmarks: from benchmarks/results into docs/images."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STYLE: Any = {
 
 
 def results(name: str, prefix: str = "") -> dict[str, Any]:
-    """The cases of a benchmark whose names begin so."""
+    """The cases of a benchmark whose names begin with the prefix."""
     return {case: value for case, value in load(name)["results"].items() if case.startswith(prefix)}
 
 
@@ -41,9 +41,9 @@ def bars(ax: Axes, names: list[str], values: list[float], colour: str, form: str
 
 def papers() -> None:
     """(a) Times faster than the papers' algorithm."""
-    found = dict(sorted(results("speed", "papers").items(), reverse=True))
+    ratios = {case: value["ratio"] for case, value in sorted(results("speed", "papers").items(), reverse=True)}
     _, ax = plt.subplots(figsize=(6, 2.1))
-    bars(ax, [case.split(", ")[1] for case in found], [value["ratio"] for value in found.values()], OURS, "{:,.0f}x")
+    bars(ax, [case.split(", ")[1] for case in ratios], list(ratios.values()), OURS, "{:,.0f}x")
     ax.set_xscale("log")
     ax.set_xlim(10, 20_000)
     ax.set_xlabel("times faster than the papers' algorithm, gap 1e-3, one run")
@@ -52,9 +52,9 @@ def papers() -> None:
 
 def share() -> None:
     """(b) Share of the rate of matrix products."""
-    found = results("speed", "share")
-    names = [f"processor, {case.split(', ')[1]}" for case in found]
-    values = [100 * value["share"] for value in found.values()]
+    cases = results("speed", "share")
+    names = [f"processor, {case.split(', ')[1]}" for case in cases]
+    values = [100 * value["share"] for value in cases.values()]
     if (FOLDER / "gpu.json").exists():
         for row in load("gpu").get("batch") or []:
             names.append(f"H200, batch, {row['precision']}{row.get('note', '')}")
@@ -68,50 +68,51 @@ def share() -> None:
 
 def growth() -> None:
     """(c) Growth with tokens, layers and tol."""
-    found = results("speed", "growth")
+    cases = results("speed", "growth")
     _, axes = plt.subplots(1, 3, figsize=(8.5, 2.6))
-    for ax, name, label in ((axes[0], "tokens", "tokens"), (axes[1], "layers", "layers behind ℓ")):
-        own = found[f"growth with {name}"]
-        ax.loglog(own["sizes"], own["seconds"], "o-", color=OURS, markersize=4)
-        ticks = own["sizes"] if name == "tokens" else [1, 2, 3, 6]
+    for ax, name, label in ((axes[0], "tokens", "tokens"), (axes[1], "layers", "layers after ℓ")):
+        case = cases[f"growth with {name}"]
+        ax.loglog(case["sizes"], case["seconds"], "o-", color=OURS, markersize=4)
+        ticks = case["sizes"] if name == "tokens" else [1, 2, 3, 6]
         ax.set_xticks(ticks, [f"{size:.0f}" for size in ticks])
         ax.set_xticks([], minor=True)
         ax.set_xlabel(label)
-        ax.set_title(f"grows as {name}$^{{{own['exponent']:.1f}}}$", fontsize=9)
+        ax.set_title(f"grows as {name}$^{{{case['exponent']:.1f}}}$", fontsize=9)
     axes[0].set_ylabel("seconds")
-    own = found["growth with tol"]
-    axes[2].semilogx(own["tols"], own["nodes"], "o-", color=OURS, markersize=4)
+    case = cases["growth with tol"]
+    axes[2].semilogx(case["tols"], case["nodes"], "o-", color=OURS, markersize=4)
     axes[2].invert_xaxis()
     axes[2].set_ylim(0)
     axes[2].set_xlabel("tol")
-    axes[2].set_title("nodes: a few more a digit", fontsize=9)
+    axes[2].set_title("nodes: a few more per digit", fontsize=9)
     plt.tight_layout()
     save("speed-growth")
 
 
 def pairs() -> None:
-    """(c) All pairs of ever more texts."""
-    own = results("speed", "growth with pairs")["growth with pairs"]
+    """(c) All pairs of 10 to 1,000 texts."""
+    series = results("speed", "growth with pairs")["growth with pairs"]
     _, ax = plt.subplots(figsize=(6.2, 3.6))
     for name, label, colour, up in (
         ("explain", "explain_many, all pairs", OURS, 6),
         ("decompose", "decomposing the texts alone", THEIRS, -1),
-        ("known", "putting known pairs together", THIRD, 1),
+        ("known", "pairs of decomposed texts", THIRD, 1),
         ("products", "every pair's bare product", GREY, -5),
     ):
-        last = own[name][-1]
-        ax.loglog(own["texts"], own[name], "o-", color=colour, markersize=4)
+        last = series[name][-1]
+        ax.loglog(series["texts"], series[name], "o-", color=colour, markersize=4)
         ax.annotate(
             f"{label}: {last:.0f} s",
-            (own["texts"][-1], last),
+            (series["texts"][-1], last),
             (6, up),
             textcoords="offset points",
             va="center",
             color=colour,
         )
-    ax.set_xticks(own["texts"], [f"{n:,.0f}\n{p:,.0f}" for n, p in zip(own["texts"], own["pairs"], strict=True)])
+    labels = [f"{n:,.0f}\n{p:,.0f}" for n, p in zip(series["texts"], series["pairs"], strict=True)]
+    ax.set_xticks(series["texts"], labels)
     ax.set_xticks([], minor=True)
-    ax.set_xlim(own["texts"][0] * 0.8, own["texts"][-1] * 60)
+    ax.set_xlim(series["texts"][0] * 0.8, series["texts"][-1] * 60)
     ax.set_xlabel("texts, and pairs of them")
     ax.set_ylabel("seconds, layer 5")
     plt.tight_layout()
@@ -120,18 +121,20 @@ def pairs() -> None:
 
 def memory() -> None:
     """(d) Time and peak memory of long texts."""
-    found = results("long_texts")
+    measured = results("long_texts")
     titles = {
         "5": "sentences, layer 5",
         "5-words": "words of the strongest\nsentences, layer 5",
         "0": "sentences, layer 0",
     }
-    cases = [case for case in ("5", "5-words", "0") if case in found]
+    cases = [case for case in ("5", "5-words", "0") if case in measured]
     _, axes = plt.subplots(1, 2, figsize=(7.5, 1.9), sharey=True)
-    bars(axes[0], [titles[case] for case in cases], [found[case]["seconds"] for case in cases], OURS, "{:.0f} s")
+    bars(axes[0], [titles[case] for case in cases], [measured[case]["seconds"] for case in cases], OURS, "{:.0f} s")
     axes[0].set_xlabel("seconds")
     axes[0].margins(x=0.2)
-    bars(axes[1], [titles[case] for case in cases], [found[case]["peak_gib"] for case in cases], THEIRS, "{:.1f} GiB")
+    bars(
+        axes[1], [titles[case] for case in cases], [measured[case]["peak_gib"] for case in cases], THEIRS, "{:.1f} GiB"
+    )
     axes[1].set_xlabel("peak memory of the process, GiB")
     axes[1].set_xlim(0, 3)
     plt.tight_layout()
@@ -139,16 +142,16 @@ def memory() -> None:
 
 
 def others() -> None:
-    """(e) Beside what else one could use."""
-    found = {**results("speed", "captum"), **results("speed", "shapley")}
+    """(e) Time of other methods."""
+    cases = {**results("speed", "captum"), **results("speed", "shapley")}
     names = []
-    for case, value in found.items():
+    for case, value in cases.items():
         kind = "Captum, all 384 dimensions" if case.startswith("captum") else "Shapley"
         names.append(
             kind if kind != "Shapley" else f"Shapley, as close as\n{case.split(', ')[1]} ({value['agreement']:.2f})"
         )
     _, ax = plt.subplots(figsize=(6, 1.9))
-    bars(ax, names, [value["ratio"] for value in found.values()], OURS, "{:.3g}x")
+    bars(ax, names, [value["ratio"] for value in cases.values()], OURS, "{:.3g}x")
     ax.axvline(1, color=GREY, linewidth=0.8)
     ax.set_xscale("log")
     ax.margins(x=0.25)
@@ -163,7 +166,7 @@ def save(name: str) -> None:
 
 
 def main() -> None:
-    """Draw all that has been measured."""
+    """Draw everything that has been measured."""
     drawings: list[Callable[[], None]] = [papers, share, growth, pairs, memory, others]
     with mpl.rc_context(STYLE):
         for draw in drawings:

@@ -1,9 +1,9 @@
-"""How fast integrated-jacobian is on this processor, in about five minutes: `make bench` runs this first.
+"""Speed of integrated-jacobian on this processor, in about five minutes: `make bench` runs this first.
 
-(a) how many times faster than the papers' algorithm at an equal gap; (b) which share of the machine's own matrix
-products the tail passes reach; (c) how time grows with tokens, layers, pairs and tol; (e) beside what else one could
-use: Captum's integrated gradients for every embedding dimension, and sampled Shapley values of equal agreement.
-(d), memory, is in long_texts.py. Results go to benchmarks/results/speed.json, pictures to docs/images.
+(a) how many times faster than the papers' algorithm at an equal gap; (b) the share of the machine's rate of matrix
+products that tail passes reach; (c) growth with tokens, layers, pairs and tol; (e) other methods: Captum's integrated
+gradients for every embedding dimension, and sampled Shapley values of equal agreement. long_texts.py has (d), memory.
+Results go to benchmarks/results/speed.json; pictures.py draws them into docs/images.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from _results import note, rate_of_products
 from torch.utils.flop_counter import FlopCounterMode
 
 from pairlens import GaussLegendre, Lens, Shapley
-from pairlens.attribution.decomposer import Job
-from pairlens.attribution.stream import Pairs
+from pairlens.attribution import Decomposer, Job, stream_explanations
 from pairlens.autodiff.dual import Groups
 from pairlens.autodiff.modes import differentiable
 
@@ -36,14 +35,14 @@ WORDS = (
 
 
 def seconds(run: Callable[[], object], times: int = 3) -> float:
-    """The shortest of several timings, after one that does not count."""
+    """The shortest of several timings, after a warm-up run."""
     run()
-    found = []
+    timings = []
     for _ in range(times):
         start = time.perf_counter()
         run()
-        found.append(time.perf_counter() - start)
-    return min(found)
+        timings.append(time.perf_counter() - start)
+    return min(timings)
 
 
 def versus(model: Any, lens: Lens) -> None:
@@ -61,7 +60,7 @@ def versus(model: Any, lens: Lens) -> None:
 
 
 def share(lens: Lens) -> None:
-    """(b) Tail passes beside matrix products of the same shapes."""
+    """(b) The rate of tail passes, and of matrix products of the same shapes."""
     encoder: Any = lens.encoder
     for layer, nodes in ((5, 6), (0, 6)):
         heads = encoder.heads([encoder.read(A)], layer, "padding", "unit")
@@ -73,17 +72,17 @@ def share(lens: Lens) -> None:
             with FlopCounterMode(display=False) as counter:
                 tail.derivatives(points, direction, rows, groups)
             best, peak = 0.0, 0.0
-            for _ in range(5):  # in turn and as often, as the machine may be doing other things
-                own = seconds(lambda t=tail, g=groups, p=points, d=direction, r=rows: t.derivatives(p, d, r, g), 4)
+            for _ in range(5):  # alternating, because the load of the machine may change
+                elapsed = seconds(lambda t=tail, g=groups, p=points, d=direction, r=rows: t.derivatives(p, d, r, g), 4)
                 best, peak = (
-                    max(best, counter.get_total_flops() / own / 1e9),
+                    max(best, counter.get_total_flops() / elapsed / 1e9),
                     max(peak, rate_of_products(nodes * (tokens + 1) * tokens)),
                 )
         note("speed", f"share, layer {layer}", {"gflops": best, "products": peak, "share": best / peak})
 
 
 def planning(lens: Lens, data: str | None) -> None:
-    """What looking for the nodes costs, as a share of the tail passes at them."""
+    """The time of planning nodes, as a share of the tail passes at these nodes."""
     from pairlens.quadrature import integrate
 
     spent = {"values": 0.0, "sums": 0.0}
@@ -100,17 +99,17 @@ def planning(lens: Lens, data: str | None) -> None:
         return run
 
     def shortest(text: str, layer: int, times: int) -> dict[str, float]:
-        found = []
+        runs = []
         for _ in range(times):
             spent.update(dict.fromkeys(spent, 0.0))
             list(lens.decompose([text], layer=layer, progress=False))
-            found.append(dict(spent))
-        return {name: min(own[name] for own in found) for name in spent}
+            runs.append(dict(spent))
+        return {name: min(run[name] for run in runs) for name in spent}
 
     def measure(case: str, texts: list[str], layer: int, times: int) -> None:
-        list(lens.decompose(texts[:2], layer=layer, progress=False))  # what happens once, the habits, does not count
-        found = [shortest(text, layer, times) for text in texts]
-        values, sums = (sum(own[name] for own in found) for name in ("values", "sums"))
+        list(lens.decompose(texts[:2], layer=layer, progress=False))  # warm-up
+        timings = [shortest(text, layer, times) for text in texts]
+        values, sums = (sum(timing[name] for timing in timings) for name in ("values", "sums"))
         note("speed", f"planning, layer {layer}{case}", {"share": values / sums})
 
     try:
@@ -123,12 +122,12 @@ def planning(lens: Lens, data: str | None) -> None:
             for layer in (1, 0):
                 measure(", sentences", [str(text) for text in some], layer, 2)
     finally:
-        for name, own in plain.items():
-            setattr(integrate, name, own)
+        for name, function in plain.items():
+            setattr(integrate, name, function)
 
 
 def sentences(data: str) -> list[str]:
-    """All different ones of a CSV file's first two columns."""
+    """The distinct cells of a CSV file's first two columns."""
     rows = csv.reader(Path(data).read_text(encoding="utf-8").splitlines())
     return list(dict.fromkeys(cell for row in rows for cell in row[:2]))
 
@@ -139,7 +138,7 @@ def exponent(sizes: list[float], times: list[float]) -> float:
 
 
 def growth(lens: Lens) -> None:
-    """(c) How time grows."""
+    """(c) Growth of the time with tokens, layers and tol."""
     tokens, times = [], []
     for count in (6, 12, 24, 48):
         text = " ".join((WORDS * 3)[:count])
@@ -153,14 +152,14 @@ def growth(lens: Lens) -> None:
     behind = [float(lens.layers - n) for n in layers]
     note("speed", "growth with layers", {"sizes": behind, "seconds": times, "exponent": exponent(behind, times)})
     tols = [1e-1, 1e-2, 1e-3, 1e-4]
-    found = [lens.explain(A, B, layer=3, tol=tol).settings["nodes"] for tol in tols]
-    note("speed", "growth with tol", {"tols": tols, "nodes": [float(np.mean(nodes)) for nodes in found]})
+    nodes = [lens.explain(A, B, layer=3, tol=tol).settings["nodes"] for tol in tols]
+    note("speed", "growth with tol", {"tols": tols, "nodes": [float(np.mean(pair)) for pair in nodes]})
 
 
 def pairs(lens: Lens, data: str | None, count: int) -> None:
-    """(c) `explain_many` over all pairs of ever more texts, beside its parts.
+    """(c) `explain_many` over all pairs of more and more texts, and its parts.
 
-    Those are decomposing the texts, the pairs of texts that are known, and what the pairs cannot do without: the bare
+    The parts are decomposing the texts, explaining pairs of decomposed texts, and a lower bound for the pairs: the bare
     products of their values in a loop.
     """
     if data is None:
@@ -169,20 +168,21 @@ def pairs(lens: Lens, data: str | None, count: int) -> None:
         texts = sentences(data)[:count]
     names = ("texts", "pairs", "explain", "decompose", "known", "products")
     result: dict[str, list[float]] = {name: [] for name in names}
-    list(lens.decompose(texts[:1], layer=5, progress=False))  # what happens once does not count
+    list(lens.decompose(texts[:1], layer=5, progress=False))  # warm-up
+    options = lens.resolve(layer=5)
     for n in (n for n in (10, 30, 100, 300, 1000) if n <= count):
         every = list(itertools.combinations(texts[:n], 2))
         start = time.perf_counter()
         total = sum(float(e.matrix[0, 0]) for e in lens.explain_many(every, layer=5, progress=False))
         explained = time.perf_counter()
-        parts = list(lens.decompose(texts[:n], layer=5, progress=False))
+        decomposer = Decomposer(lens.encoder, options.method, options.rule, options.space)
+        jobs = [Job.of(text, None, "token") for text in texts[:n]]
+        contributions = decomposer.decompose(jobs)
         decomposed = time.perf_counter()
-        work = lens._decomposer(None, 5, None, None, 1e-3, "project", "cosine")
-        work._done.update((Job.of(part.text, None, "token"), part) for part in parts)
-        known = Pairs(work, (None, None), ("token", "token"), reference_terms="project", measure="cosine")
-        again = sum(float(e.matrix[0, 0]) for e in known.explain(every, 256, progress=False))
+        known = stream_explanations(decomposer, every, (None, None), options, 256, progress=False)
+        again = sum(float(e.matrix[0, 0]) for e in known)
         compared = time.perf_counter()
-        for a, b in itertools.combinations(parts, 2):
+        for a, b in itertools.combinations([contributions[job] for job in jobs], 2):
             _ = a.values.dot(b.values.T)
         end = time.perf_counter()
         assert abs(total - again) < 1e-6 * len(every), (total, again)
@@ -225,7 +225,7 @@ def alternatives(lens: Lens) -> None:
         return float(np.asarray(spearmanr(matrix[inside].ravel(), truth[inside].ravel()))[0])
 
     for method in ("integrated-jacobian", "fade"):
-        own = seconds(lambda m=method: lens.explain(A, B, method=m), 1)
+        ours = seconds(lambda m=method: lens.explain(A, B, method=m), 1)
         reached = agreement(lens.explain(A, B, method=method).matrix)
         passes = 8
         while agreement(lens.explain(A, B, method=Shapley(passes=passes, seed=1)).matrix) < reached and passes < 2000:
@@ -234,12 +234,12 @@ def alternatives(lens: Lens) -> None:
         note(
             "speed",
             f"shapley, {method}",
-            {"agreement": reached, "passes": passes, "shapley": sampled, "pairlens": own, "ratio": sampled / own},
+            {"agreement": reached, "passes": passes, "shapley": sampled, "pairlens": ours, "ratio": sampled / ours},
         )
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Run the parts that were asked for."""
     parts = ("versus", "share", "planning", "growth", "pairs", "alternatives")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="*", default=parts, choices=parts)

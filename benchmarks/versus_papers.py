@@ -1,11 +1,11 @@
-"""How many times faster than the papers' algorithm, at an equal gap, in one run.
+"""Measure how many times faster pairlens is than the papers' algorithm, at an equal gap, in one run.
 
 The papers' algorithm: N equal steps, right end points, all in one batch; one backward pass per embedding dimension;
 the Jacobians multiplied into a matrix over all hidden dimensions of both texts, which is then summed per token pair.
-N is what that layer needs for a gap of 1e-3 on this pair, found by trying. Its backward passes all cost the same, so
-by default a few of them are timed and the rest scaled, and the line says so; `--full` runs them all.
+N is the smallest number with a gap of 1e-3 on this pair, found by search. All backward passes cost the same, so by
+default a few are timed and scaled to all, and the output says so; `--full` runs them all.
 
-Ours: `Lens.explain(a, b, layer=…, tol=1e-3)` at token level, texts to matrix, everything included.
+pairlens: `Lens.explain(a, b, layer=…, tol=1e-3)` at token level, from texts to matrix, including everything.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GOALS = {5: 1000, 3: 400, 1: 200, 0: 150}
 
 
 def steps_for(lens: Lens, layer: int) -> tuple[int, float]:
-    """The number of equal steps with which both texts' gaps are at most 1e-3: first order, so guess and correct."""
+    """The number of equal steps for which the gaps of both texts are at most 1e-3; the rule is of first order."""
     n = 50
     while True:
         e = lens.explain(A, B, layer=layer, rule=Riemann(n), reference_terms="ignore")
@@ -98,10 +98,10 @@ def best_of(times: int, run: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Print one line a layer."""
+    """Print one line per layer."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="run every backward pass of the papers' algorithm")
-    parser.add_argument("--dims", type=int, default=3, help="backward passes to time where not --full")
+    parser.add_argument("--dims", type=int, default=3, help="backward passes to time without --full")
     parser.add_argument("--layers", type=int, nargs="*", default=list(GOALS))
     options = parser.parse_args()
     warnings.simplefilter("ignore")
