@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pairlens import Lens
 from pairlens.study.faithfulness.deletions import Deletions
-from pairlens.study.faithfulness.rivals import transformer
+
+from pairlens import Lens
+from pairlens.study.faithfulness.text_at_layer import layered_encoder
 
 PAIRS = [
     ("The coffee here is not good.", "This coffee is bad."),
@@ -16,5 +17,5 @@ QUICK = ["output", "occlusion", "shapley", "bertscore", "random"]
 
 def sides_of(lens: Lens, *texts: str) -> list[Deletions]:
     """The deletions of texts."""
-    encoder = transformer(lens)
+    encoder = layered_encoder(lens)
     return [Deletions(encoder, encoder.read(text), "cosine") for text in texts]

@@ -1,4 +1,4 @@
-"""Leave one out: what the embedding loses when a unit is deleted. The cheapest method, and not complete."""
+"""Leave one out: the change of the embedding when one unit is deleted. The cheapest method, and not complete."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import numpy as np
 from pairlens import progress
 from pairlens.linalg import length
 from pairlens.methods.base import Batch, Decomposition, Method
-from pairlens.quadrature.rules import Rule
+from pairlens.quadrature import Rule
 
 
 @dataclass(frozen=True)
 class Occlusion(Method):
-    """U[s] = e(x) - e(x without s). What units do together is counted twice or not at all; `gap` measures how much."""
+    """U[s] = e(x) - e(x without s).
+
+    Joint effects of several units are counted twice or not at all, so the values do not add up; `gap` says by how much.
+    """
 
     name = "occlusion"
     deletes = True

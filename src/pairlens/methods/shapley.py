@@ -1,8 +1,8 @@
 """Shapley values of real deletions, for every dimension of the embedding at once.
 
-The value of unit s is what it adds to the embedding, averaged over all orders in which the units could be put back.
-A text of n units has 2ⁿ subsets. Where those are too many, some are tried (coalitions.py) and the rest are predicted
-(kriging.py). With `near` above 1, sets near the whole text count more than a word or two alone.
+The value of unit s is what s adds to the embedding, averaged over all orders in which the units could be added. A text
+of n units has 2ⁿ subsets. Where these are too many, some are tried and the values of the rest are predicted (the room
+`subsets`). With `near` above 1, subsets that miss few units count more than subsets of few units.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from pairlens import progress
 from pairlens.errors import InputError, NotConverged, whole
 from pairlens.linalg import length
 from pairlens.methods.base import Batch, Decomposition, Method
-from pairlens.quadrature.rules import Rule
+from pairlens.quadrature import Rule
 from pairlens.shapes import Array
-from pairlens.subsets import Shares, SubsetSampler, exact, kriged
+from pairlens.subsets import Shares, SubsetSampler, solve
 
 FEWEST, PER_UNIT, MOST = 160, 8, 400
-"""Subsets tried by default: so many for each unit, within bounds. Half of the tokens are gone in the average subset, so
-a text costs less than 250 forward passes, and a pair of sentences of 15 tokens half a second on two cores."""
+"""Subsets tried by default: 8 per unit, between 160 and 400. The average subset lacks half of the tokens, so a text
+costs less than 250 full forward passes, and a pair of sentences of 15 tokens half a second on two cores."""
 NEAR, MOST_NEAR = 1.5, 1000
-"""The default of a lens, and the most there is. With 1.5, what a unit does in all agrees better with leaving it out,
-and what two units do with deleting both, than Shapley values do (docs/faithfulness.md)."""
+"""The default of a lens, and the largest value allowed. With 1.5 instead of 1, a unit's whole effect agrees better with
+leaving the unit out, and an entry of the matrix with deleting both units (docs/faithfulness.md)."""
 MOST_PASSES = 8192
-"""Where `error` asks for more, the method gives up: prediction takes a matrix of this size squared."""
+"""The most subsets tried to reach `error`: the prediction inverts a matrix with this many rows and columns."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,15 @@ class Shapley(Method):
     """Shapley values of deletions: complete, exact for short texts, else with standard errors.
 
     Attributes:
-        permutations: spend the forward passes of so many permutations, that is n for each; excludes `passes`.
-        seed: which subsets are tried.
-        passes: forward passes a text, at least 4; by default 8 a unit, 160 to 400 in all. A text with fewer subsets
-            than that is solved exactly.
-        near: how much more it counts what deleting does to the whole text than to a few words of it. 1 gives Shapley
-            values; 2 lets the chance of a set grow with its size; ever larger ones end at leaving one unit out.
-        error: go on until no unit's standard error, relative to the norm of what is explained, is above this.
+        permutations: spend as many forward passes as this many permutations, n each; excludes `passes`.
+        seed: decides which subsets are tried.
+        passes: forward passes per text, at least 4; by default 8 per unit, between 160 and 400. A text with fewer
+            subsets is solved exactly.
+        near: how much more deletions from the whole text count than deletions from a few words. 1 gives Shapley
+            values; with 2 the probability of a subset's size grows linearly with it; large values approach leaving
+            one unit out.
+        error: try more subsets until every unit's standard error is at most this, relative to the norm of
+            embedding - reference.
     """
 
     permutations: int | None = None
@@ -68,8 +70,8 @@ class Shapley(Method):
 
     def describe(self, encoder: Any, role: str | None) -> dict[str, Any]:
         """The method's own entries of a result's settings."""
-        asked = {"permutations": self.permutations, "passes": self.passes, "error": self.error}
-        given = {name: value for name, value in asked.items() if value is not None}
+        options = {"permutations": self.permutations, "passes": self.passes, "error": self.error}
+        given = {name: value for name, value in options.items() if value is not None}
         given |= {"near": self.near} if self.near != 1 else {}
         return {"layer": None, "reference": "empty", "rule": None, **given, "seed": self.seed}
 
@@ -115,7 +117,7 @@ class Shapley(Method):
         return min(max(FEWEST, PER_UNIT * players), MOST) if self.passes is None else self.passes
 
     def _is_precise(self, estimate: _Estimate) -> bool:
-        """Whether the standard errors are as small as asked for; raises where more passes cannot be afforded."""
+        """Whether the standard errors are small enough; raises where that would take more than `MOST_PASSES`."""
         error = estimate.shares.error
         if self.error is None or not error.any():
             return True
@@ -140,7 +142,7 @@ class _Estimate:
 
     def __init__(self, text: str, players: int, near: float, seed: int) -> None:
         self.text = text
-        # The seed depends on the text alone, not on what is decomposed beside it.
+        # Seeded by the text, so that a result does not depend on the other texts of the batch.
         random = np.random.default_rng(zlib.crc32(text.encode()) ^ seed * 2654435761 % 2**32)
         self.sampler = SubsetSampler(players, random)
         self._near = near
@@ -150,7 +152,6 @@ class _Estimate:
         """Add the embeddings of the subsets drawn last, and estimate the shares again."""
         if len(embeddings):
             self._embeddings = np.concatenate([self._embeddings.reshape(-1, embeddings.shape[1]), embeddings])
-            solve = exact if self.sampler.exhausted else kriged
             self.shares = solve(self.sampler.tried, self._embeddings, self._near)
 
     @property

@@ -1,21 +1,19 @@
-"""Shapley values, and values near them, from the values of some subsets: the rest are predicted.
+"""Shares from the values of some subsets; the values of the other subsets are predicted by kriging.
 
-A unit's share is what it adds to a random set of others, averaged over the set's size. With all sizes alike that is the
-Shapley value; here the chance of a size may grow with it, as a Beta(near, 1) distribution has it (Kwon and Zou 2022):
-deletions from the whole text count more than words alone. Such shares do not add up by themselves; each takes a
-part of what they miss in proportion to its size, so that a unit that never changes anything still has no share.
-
-The prediction is kriging (Gaussian process regression) with the kernel exp(c - 1) + |S ∩ T| / 10, where
+Kriging is Gaussian process regression. The kernel is exp(c - 1) + |S ∩ T| / 10, where
 
     c(S, T) = (|S ∩ T| + 2) / √((|S| + 2)(|T| + 2))
 
-so sets are alike as mean-pooled bags of tokens are, each with two special tokens, or as sums of words are. The kernel
-depends on three counts only, which gives the shares of a prediction in closed form.
+The first term measures how similar S and T are as mean-pooled bags of tokens with two special tokens each. The second
+term lets every unit add a vector of its own. The kernel depends on three counts only, |S|, |T| and |S ∩ T|, so the
+shares of a prediction have a closed form.
 
-Against exact values on STS-B sentences this takes a third of the forward passes of antithetic permutations, and half of
-those of regression on paired subsets, for the same agreement (docs/faithfulness.md). How wrong the prediction still is
-follows from the kernel, from how badly each subset tried is predicted by the others, and in size from two halves of the
-subsets, which give two estimates. Over seeds, estimates spread around the exact values about as these errors say.
+On STS-B sentences, kriging reaches the same agreement with exact values as antithetic permutations with a third of
+the forward passes, and as regression on paired subsets with half of them (docs/faithfulness.md).
+
+The error of a prediction has three sources: the kernel's posterior variance, the leave-one-out residuals of the
+subsets tried, and a scale that is measured by splitting the subsets into two halves and comparing the two estimates.
+Over seeds, estimates spread around the exact values about as much as these errors say.
 """
 
 from __future__ import annotations
@@ -23,105 +21,70 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from pairlens import linalg
 from pairlens.shapes import Array
+from pairlens.subsets.shares import Shares, complete, exact, remainder_parts, size_weights, squared_errors
 
 SPECIAL = 2.0
-"""What every set has beside its units, in the kernel; 1 to 4 do as well."""
+"""Special tokens that the kernel counts in every subset; 1 to 4 work as well."""
 TREND = 0.1
-"""How freely each unit may add a vector of its own besides: sums of words are then met closely, at no cost."""
+"""Weight of the kernel's linear term, which makes sums of word vectors easy to predict."""
 ENOUGH = 5
-"""Subsets a unit from which on half of them still determine the shares, so that halves tell the size of the error."""
+"""Subsets per unit from which on half of the subsets still determine the shares, so the error can be scaled."""
 NUGGET = 1e-3
-"""The share of an embedding's variance that its neighbours say nothing about."""
+"""The part of an embedding's variance that its neighbours cannot predict."""
 
 
-@dataclass(frozen=True)
-class Shares:
-    """What every player contributes, (players, dim), and the errors of estimates as independent draws.
+def solve(subsets: Array, values: Array, near: float = 1.0) -> Shares:
+    """Shares from the values of the subsets tried: exact where every subset was tried, else predicted by kriging.
 
-    `noise` holds weights (draws, players) and residuals (draws, dim); None where every subset was tried.
+    Args:
+        subsets: which players are in each subset, (tried, players), booleans; with the empty and the full one.
+        values: the value of each subset, (tried, dim).
+        near: the first parameter of the Beta distribution of sizes; 1 gives Shapley values.
     """
-
-    values: Array
-    noise: tuple[Array, Array] | None = None
-
-    @property
-    def error(self) -> Array:
-        """The standard error of each player's vector, as a norm, (players,)."""
-        if self.noise is None:
-            return np.zeros(len(self.values))
-        weights, residuals = self.noise
-        return np.sqrt((weights**2).T @ (residuals**2).sum(1))
-
-
-def chances(n: int, near: float) -> Array:
-    """How much a set of each size counts among the others of a player, (n,), summing to one; all alike for near = 1.
-
-    Example:
-        >>> chances(4, 1.0), chances(4, 2.0)
-        (array([0.25, 0.25, 0.25, 0.25]), array([0.1, 0.2, 0.3, 0.4]))
-    """
-    rising = np.array([math.lgamma(size + near) - math.lgamma(size + 1) for size in range(n)])
-    rising = np.exp(rising - rising.max())
-    return rising / rising.sum()
-
-
-def exact(subsets: Array, values: Array, near: float = 1.0) -> Shares:
-    """Shares from the values of all subsets."""
-    n = subsets.shape[1]
-    sizes = subsets.sum(1)
-    weight = chances(n, near) / np.array([math.comb(n - 1, size) for size in range(n)])
-    joined = np.where(sizes > 0, weight[sizes - 1], 0.0)[:, None]
-    left = np.where(sizes < n, weight[np.minimum(sizes, n - 1)], 0.0)[:, None]
-    shares = np.where(subsets, joined, -left).T @ values
-    return Shares(_complete(shares, sizes, values))
+    every = len(subsets) == 2 ** subsets.shape[1]
+    return exact(subsets, values, near) if every else kriged(subsets, values, near)
 
 
 def kriged(subsets: Array, values: Array, near: float = 1.0) -> Shares:
-    """Shares of the prediction from the values of some subsets, with their standard errors.
+    """Shares of the prediction from the values of some subsets, with their standard errors; arguments as for `solve`.
 
-    The kernel says how the error is spread over units and dimensions. Its size is measured: two halves of what was
-    tried give two estimates, and these must differ by what their own errors say.
+    The kernel says how the error is distributed over units and dimensions. The scale of the error is measured: two
+    halves of the subsets give two estimates, which should differ by what their own errors say.
     """
     shares, weights, residuals = _predict(subsets, values, near)
     if len(subsets) < ENOUGH * len(shares):
         return Shares(shares, (weights, residuals))
     one, other = (_predict(subsets[half], values[half], near) for half in _halves(subsets))
-    claimed = float(_rows(one).sum() + _rows(other).sum())
-    found = float(((one[0] - other[0]) ** 2).sum())
-    if 0 < found < claimed:
-        # Halves know less than half, so that they differ by more says little. By less: the kernel is too rough.
-        weights = weights * math.sqrt(found / claimed)
+    claimed = float((squared_errors(*one[1:]) + squared_errors(*other[1:])).sum())
+    measured = float(((one[0] - other[0]) ** 2).sum())
+    if 0 < measured < claimed:
+        # Half-samples are noisier than the full sample, so a large difference proves nothing: only shrink the error.
+        weights = weights * math.sqrt(measured / claimed)
     return Shares(shares, (weights, residuals))
 
 
-def _rows(prediction: tuple[Array, Array, Array]) -> Array:
-    """The squared error of each share, (players,)."""
-    return (prediction[1] ** 2).T @ (prediction[2] ** 2).sum(1)
-
-
 def _halves(subsets: Array) -> tuple[Array, Array]:
-    """Two halves of complementary pairs, of every size the same number; sizes tried in full are in both."""
+    """Two masks that split the complementary pairs of every size evenly; sizes tried in full are in both halves."""
     sizes = subsets.sum(1)
-    seen: dict[int, int] = {}
-    side: dict[bytes, int] = {}
+    counts: dict[int, int] = {}
+    half_of: dict[bytes, int] = {}
     for row, size in zip(subsets, sizes, strict=True):
-        if row.tobytes() not in side:
+        if row.tobytes() not in half_of:
             small = min(int(size), len(row) - int(size))
-            seen[small] = seen.get(small, small) + 1  # odd sizes begin with the other half
-            side[row.tobytes()] = side[(~row).tobytes()] = seen[small] % 2
-    halves = np.array([side[row.tobytes()] for row in subsets])
-    full = ~_partly(subsets)
+            counts[small] = counts.get(small, small) + 1  # odd sizes start with the other half
+            half_of[row.tobytes()] = half_of[(~row).tobytes()] = counts[small] % 2
+    halves = np.array([half_of[row.tobytes()] for row in subsets])
+    full = ~_in_sampled_size(subsets)
     return full | (halves == 0), full | (halves == 1)
 
 
-def _partly(subsets: Array) -> Array:
-    """For every subset, whether others of its size were not tried."""
+def _in_sampled_size(subsets: Array) -> Array:
+    """For every subset, whether its size was only sampled, not tried in full, (tried,)."""
     sizes = subsets.sum(1)
     n = subsets.shape[1]
     counts = np.bincount(sizes, minlength=n + 1)
@@ -129,79 +92,70 @@ def _partly(subsets: Array) -> Array:
 
 
 def _predict(subsets: Array, values: Array, near: float) -> tuple[Array, Array, Array]:
-    """Shares (players, dim) and, up to size, their errors: weights (draws, players) and residuals (draws, dim)."""
+    """Shares (players, dim) and their errors up to scale: weights (draws, players) and residuals (draws, dim)."""
     n = subsets.shape[1]
     sizes = subsets.sum(1)
-    start, ends = values[sizes == 0], np.isin(sizes, (0, n))
+    empty, ends = values[sizes == 0], np.isin(sizes, (0, n))
     member = subsets.astype(float)
     kernel = _kernel(linalg.product(member, member.T), sizes[:, None], sizes[None])
-    # The two ends are met exactly, so that the shares add up.
+    # The empty and the full subset are met exactly, so that the shares add up.
     kernel[np.diag_indices_from(kernel)] += np.where(ends, 1e-9, NUGGET)
     inverse = linalg.inverse(kernel)
     inverse = (inverse + inverse.T) / 2
-    sections, own, other = _sections(n, near)
+    sections, variance, covariance = _sections(n, near)
     functional = np.where(subsets, sections[1][sizes][:, None], sections[0][sizes][:, None]).T  # (players, tried)
-    duals = linalg.product(inverse, values - start)
+    duals = linalg.product(inverse, values - empty)
     shares = linalg.product(functional, duals)
-    # What shares miss of the whole is known exactly, so their sum is not uncertain, only its parts.
-    parts = _parts(shares)
+    # The sum of all shares is known exactly, so only its division among the players is uncertain.
+    parts = remainder_parts(shares)
     functional = functional - np.outer(parts, functional.sum(0))
-    whole = own + (n - 1) * other
-    prior = own - 2 * parts * whole + parts**2 * n * whole
-    # How much is left to learn of each share, for a function of size one.
+    total = variance + (n - 1) * covariance
+    prior = variance - 2 * parts * total + parts**2 * n * total
+    # The posterior variance of each share, for a function of variance one.
     influence = linalg.product(functional, inverse)
-    remaining = np.maximum(prior - np.einsum("pt,pt->p", influence, functional), 0.0)
-    # How far subsets are from what all others predict, in units of the prediction's own error. Sizes that were tried in
-    # full leave nothing to predict, so what happens there is no one's error; of the others, the share tried is known.
+    posterior = np.maximum(prior - np.einsum("pt,pt->p", influence, functional), 0.0)
+    # Leave-one-out residuals, in units of the prediction's own standard error. Sizes that were tried in full need no
+    # prediction, so their residuals are left out; of the other subsets, the fraction that was tried is known.
     residuals = duals / np.sqrt(np.diag(inverse))[:, None]
-    partly = _partly(subsets)
+    sampled = _in_sampled_size(subsets)
     unknown = 1 - math.exp(math.log(len(values)) - n * math.log(2))
-    weights = influence.T[partly]  # (tried, players)
-    weights *= np.sqrt(remaining * unknown / np.maximum((weights**2).sum(0), 1e-300))
-    return _complete(shares, sizes, values), weights, residuals[partly]
+    weights = influence.T[sampled]  # (draws, players)
+    weights *= np.sqrt(posterior * unknown / np.maximum((weights**2).sum(0), 1e-300))
+    return complete(shares, sizes, values), weights, residuals[sampled]
 
 
 def _kernel(shared: Array, size: Array, other: Array) -> Array:
+    """The kernel of two subsets from the sizes of their intersection and of both."""
     return np.exp((shared + SPECIAL) / np.sqrt((size + SPECIAL) * (other + SPECIAL)) - 1) + TREND * shared
 
 
 @functools.lru_cache(maxsize=256)
 def _sections(n: int, near: float) -> tuple[Array, float, float]:
-    """A player's share in the game S ↦ kernel(S, T), its prior variance, and its covariance with another's.
+    """A player's share in the game S ↦ kernel(S, T), its prior variance, and its covariance with another player's.
 
-    The share depends on T's size and on whether the player is in T: (2, sizes). How many others a random S shares
-    with T is hypergeometric; its far tails are left out.
+    The share depends on whether the player is in T and on the size of T: (2, n + 1). The number of other players that
+    a random S shares with T is hypergeometric; the far tails of that distribution are left out.
     """
     log = np.array([math.lgamma(i + 1) for i in range(n + 1)])
     reach = np.arange(-math.ceil(2.5 * math.sqrt(n)) - 2, math.ceil(2.5 * math.sqrt(n)) + 3)
     size = np.arange(n)[:, None]
-    often = chances(n, near)
-    found = np.zeros((2, n + 1))
+    weights = size_weights(n, near)
+    sections = np.zeros((2, n + 1))
     for other, inside in itertools.product(range(n + 1), (0, 1)):
         rest = other - inside
         if not 0 <= rest <= n - 1:
             continue
         shared = np.round(size * rest / max(n - 1, 1)).astype(int) + reach
-        ok = (shared >= 0) & (shared <= np.minimum(size, rest)) & (size - shared <= n - 1 - rest)
-        j = np.where(ok, shared, np.maximum(0, size - (n - 1 - rest)))
-        chance = log[rest] - log[j] - log[rest - j] + log[n - 1 - rest] - log[size - j] - log[n - 1 - rest - size + j]
-        chance = np.where(ok, np.exp(chance - (log[n - 1] - log[size] - log[n - 1 - size])), 0.0)
+        possible = (shared >= 0) & (shared <= np.minimum(size, rest)) & (size - shared <= n - 1 - rest)
+        j = np.where(possible, shared, np.maximum(0, size - (n - 1 - rest)))
+        logs = log[rest] - log[j] - log[rest - j] + log[n - 1 - rest] - log[size - j] - log[n - 1 - rest - size + j]
+        chance = np.where(possible, np.exp(logs - (log[n - 1] - log[size] - log[n - 1 - size])), 0.0)
         gain = _kernel(j + inside, size + 1, np.array(other)) - _kernel(j, size, np.array(other))
-        found[inside, other] = float((often[:, None] * chance * gain).sum())
-    own = often @ (found[1][1:] - found[0][:-1])
-    # Of another player: it may be in the set that the player joins.
+        sections[inside, other] = float((weights[:, None] * chance * gain).sum())
+    variance = weights @ (sections[1][1:] - sections[0][:-1])
+    # For the covariance, the other player is in the subset that the player joins with probability size / (n - 1).
     joined = np.arange(n) / max(n - 1, 1)
-    other = often @ (joined * (found[1][1:] - found[1][:-1]) + (1 - joined) * (found[0][1:] - found[0][:-1]))
-    return found, float(own), float(other)
-
-
-def _complete(shares: Array, sizes: Array, values: Array) -> Array:
-    """The shares, each with its part of what they miss of the whole: with near = 1 a rounding error."""
-    total = values[sizes == len(shares)][0] - values[sizes == 0][0]
-    return shares + np.outer(_parts(shares), total - shares.sum(0))
-
-
-def _parts(shares: Array) -> Array:
-    """Of what the shares miss, how much each takes: as much as it is large, (players,), summing to one."""
-    large = np.linalg.norm(shares, axis=1)
-    return large / large.sum() if large.any() else np.full(len(large), 1 / len(large))
+    covariance = weights @ (
+        joined * (sections[1][1:] - sections[1][:-1]) + (1 - joined) * (sections[0][1:] - sections[0][:-1])
+    )
+    return sections, float(variance), float(covariance)

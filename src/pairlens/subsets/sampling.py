@@ -1,4 +1,4 @@
-"""Which subsets of a text's units to try: complementary pairs, spread evenly over all sizes, none of them twice."""
+"""Which subsets of a text's units to try: complementary pairs, spread evenly over all sizes, none drawn twice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ class SubsetSampler:
 
     Args:
         players: how many units can be deleted.
-        random: where the drawn subsets come from.
+        random: the random generator.
+
+    Attributes:
+        tried: all subsets returned so far, (tried, players).
     """
 
     def __init__(self, players: int, random: np.random.Generator) -> None:
@@ -34,7 +37,7 @@ class SubsetSampler:
         return self.players < 20 and len(self.tried) == 2**self.players
 
     def grow(self, passes: int) -> Array:
-        """New subsets, so that about `passes` are tried in all; every subset where there are no more than that."""
+        """New subsets, so that about `passes` are tried in all; the rest of all 2ⁿ where there are no more."""
         n = self.players
         if 2**n <= max(passes, 2):
             tried = {row.tobytes() for row in self.tried}
@@ -56,7 +59,7 @@ def every_subset(n: int) -> Array:
 
 
 def allot(n: int, pairs: int) -> dict[int, int]:
-    """How many complementary pairs to try of every size up to n/2: evenly, but no more than there are.
+    """The number of complementary pairs to try of every size up to n/2: even, but at most as many as exist.
 
     Example:
         >>> allot(6, 20)
@@ -66,16 +69,19 @@ def allot(n: int, pairs: int) -> dict[int, int]:
     share = {size: 1 if 2 * size == n else 2 for size in room}
     given = dict.fromkeys(room, 0)
     for _ in range(min(pairs, sum(room.values()))):
-        # The neediest size next; the middle stands for one size where the others stand for two.
+        # The size with the fewest pairs comes next. A pair of size n/2 has one size, all other pairs have two.
         open_sizes = [size for size in room if given[size] < room[size]]
         given[min(open_sizes, key=lambda size: ((given[size] + 1) / share[size], size))] += 1
     return {size: count for size, count in given.items() if count}
 
 
 def draw(n: int, size: int, count: int, known: dict[bytes, None], random: np.random.Generator) -> Array:
-    """New sets of a size, none of them known or complementary to a known one; every player about equally often."""
+    """New subsets of one size, (count, n), none known or complementary to a known one; adds them to `known`.
+
+    Every player is drawn about equally often.
+    """
     possible = math.comb(n, size) // (2 if 2 * size == n else 1)
-    candidates = _all_sets(n, size) if len(known) + count >= possible else _random_sets(n, size, random)
+    candidates = _all_of_size(n, size) if len(known) + count >= possible else _random_of_size(n, size, random)
     drawn: list[Array] = []
     while len(drawn) < count and (candidate := next(candidates, None)) is not None:
         if 2 * size == n and not candidate[0]:
@@ -86,20 +92,20 @@ def draw(n: int, size: int, count: int, known: dict[bytes, None], random: np.ran
     return np.array(drawn, dtype=bool).reshape(-1, n)
 
 
-def _all_sets(n: int, size: int) -> Iterator[Array]:
+def _all_of_size(n: int, size: int) -> Iterator[Array]:
     for members in itertools.combinations(range(n), size):
-        yield _as_set(n, list(members))
+        yield _row(n, list(members))
 
 
-def _random_sets(n: int, size: int, random: np.random.Generator) -> Iterator[Array]:
-    """Permutations cut into blocks, so that every player comes once before any comes again."""
+def _random_of_size(n: int, size: int, random: np.random.Generator) -> Iterator[Array]:
+    """Permutations cut into blocks, so that every player is drawn once before any is drawn again."""
     while True:
         order = random.permutation(n)
         for start in range(0, n - size + 1, size):
-            yield _as_set(n, order[start : start + size])
+            yield _row(n, order[start : start + size])
 
 
-def _as_set(n: int, members: Any) -> Array:
+def _row(n: int, members: Any) -> Array:
     chosen = np.zeros(n, dtype=bool)
     chosen[members] = True
     return chosen

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from judging import PAIRS
 from pairlens.cli import app
-from pairlens.study.faithfulness import Settings, court, judge, line_up
+from pairlens.study.faithfulness import JudgeSettings, court, judge, make_candidates
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_the_command_from_end_to_end_and_again(invoke, tmp_path, monkeypatch):
     assert f"saved {folder / 'summary.json'}" in done.output.replace("\n", "")
     first = (folder / "summary.json").read_text()
 
-    monkeypatch.setattr(court.Court, "hear", None)  # nothing is left to do
+    monkeypatch.setattr(evaluation.PairEvaluator, "evaluate", None)  # nothing is left to do
     again = invoke(*options)
     assert "going on after 3 of 3 pairs" in again.output
     assert (folder / "summary.json").read_text() == first
@@ -85,8 +85,8 @@ def test_data_that_cannot_be_used(invoke, tmp_path):
 
 def test_the_real_model(minilm):
     pairs = [("A man plays the guitar.", "A person plays music."), ("It is not cold today.", "The weather is warm.")]
-    chosen = line_up(minilm, methods=["shapley", "output", "rollout", "random"], passes=[128])
-    found = judge(minilm, pairs, chosen, settings=Settings(checks=0), progress=False)
+    chosen = make_candidates(minilm, methods=["shapley", "output", "rollout", "random"], passes=[128])
+    found = judge(minilm, pairs, chosen, settings=JudgeSettings(checks=0), progress=False)
     rows = {row["candidate"]: row for row in found.table}
     assert rows["shapley/128"]["shapley"] > 0.9
     assert rows["shapley/128"]["shapley"] > rows["output"]["shapley"]

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pairlens.study.faithfulness.deletions import Deletions
 
 import zoo
 from judging import PAIRS, sides_of
 from pairlens import Lens
 from pairlens.study.faithfulness import measures, yardstick
-from pairlens.study.faithfulness.deletions import Deletions
-from pairlens.study.faithfulness.rivals import transformer
+from pairlens.study.faithfulness.text_at_layer import layered_encoder
 from pairlens.study.statistics import spearman
 
 
@@ -83,7 +83,7 @@ def test_bootstrap():
 
 def test_deletions_are_deletions_and_remembered(lens, sides, monkeypatch):
     side = sides[1]
-    encoder = transformer(lens)
+    encoder = layered_encoder(lens)
     left = np.ones((2, side.count), dtype=bool)
     left[1, 2] = False
     ids = side.text.features["input_ids"][0].tolist()

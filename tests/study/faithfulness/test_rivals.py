@@ -12,7 +12,7 @@ import torch.nn.functional as F  # noqa: N812
 
 import zoo
 from pairlens import Lens
-from pairlens.autodiff.modes import differentiable
+from pairlens.autodiff import differentiable
 from pairlens.errors import MissingExtra, ModelError
 from pairlens.study.faithfulness import relevance, rivals
 from pairlens.study.faithfulness.relevance import LocallyLinear
@@ -86,7 +86,7 @@ def test_a_black_box_has_nothing_to_look_into():
 
 
 def test_bertscore_is_the_cosine_of_output_states(lens):
-    model = rivals.transformer(lens).sentence_transformer
+    model = layered_encoder(lens).sentence_transformer
     states = [model.encode(text, output_value="token_embeddings").numpy() for text in (A, B)]
     one, other = (own / np.linalg.norm(own, axis=1, keepdims=True) for own in states)
     assert np.allclose(rivals.bertscore(lens, A, B, "cosine").matrix, one @ other.T, atol=1e-5)

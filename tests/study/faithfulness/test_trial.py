@@ -12,6 +12,8 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
+from pairlens.study.faithfulness.deletions import score
+from pairlens.study.faithfulness.randomised import randomise
 from scipy.stats import spearmanr
 
 import zoo
@@ -20,13 +22,11 @@ from pairlens import InputError, Lens, ModelError
 from pairlens.attribution.explanation import Explanation
 from pairlens.io.files import require_pyarrow
 from pairlens.io.journal import Journal
-from pairlens.study.faithfulness import Candidate, Settings, Verdict, court, judge, line_up, yardstick
+from pairlens.study.faithfulness import Candidate, JudgeSettings, FaithfulnessResult, court, judge, make_candidates, yardstick
 from pairlens.study.faithfulness.cost import count
-from pairlens.study.faithfulness.deletions import score
 from pairlens.study.faithfulness.picture import draw, front, place_labels
-from pairlens.study.faithfulness.randomised import randomise
 from pairlens.study.faithfulness.rewording import CLOSE, compare, edits, reword
-from pairlens.study.faithfulness.rivals import transformer
+from pairlens.study.faithfulness.text_at_layer import layered_encoder
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +35,9 @@ def lens() -> Lens:
 
 
 @pytest.fixture(scope="module")
-def verdict(lens) -> Verdict:
-    chosen = line_up(lens, methods=[*QUICK, "integrated-jacobian"], layers=[2], passes=[32])
-    return judge(lens, PAIRS, chosen, settings=Settings(checks=2), progress=False)
+def verdict(lens) -> FaithfulnessResult:
+    chosen = make_candidates(lens, methods=[*QUICK, "integrated-jacobian"], layers=[2], passes=[32])
+    return judge(lens, PAIRS, chosen, settings=JudgeSettings(checks=2), progress=False)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def test_the_perfect_candidate_its_negation_and_noise(lens):
         told("negated", lambda *parts: -truth(*parts)),
         told("noise", lambda _, a, b: noise.standard_normal((a.count, b.count))),
     ]
-    found = judge(lens, PAIRS * 4, chosen, settings=Settings(checks=0), progress=False)
+    found = judge(lens, PAIRS * 4, chosen, settings=JudgeSettings(checks=0), progress=False)
     perfect, negated, random = (next(r for r in found.table if r["candidate"] == c.name) for c in chosen)
     assert (perfect["shapley"], perfect["shapley_low"]) == (pytest.approx(1.0), pytest.approx(1.0))
     assert negated["shapley"] == pytest.approx(-1.0)
@@ -86,18 +86,18 @@ def test_the_perfect_candidate_its_negation_and_noise(lens):
 
 def test_leave_one_out_is_measured_by_real_deletions(lens):
     def drops(lens, a, b):
-        own = court.Court(lens, line_up(lens, methods=["random"]), Settings())._effects(a, b)
+        own = evaluation.PairEvaluator(lens, make_candidates(lens, methods=["random"]), JudgeSettings())._effects(a, b)
         return own[0][:, None] / b.count + own[1][None] / a.count
 
     chosen = [told("drops", drops), told("negated", lambda *parts: -drops(*parts))]
-    found = judge(lens, PAIRS[:1], chosen, settings=Settings(checks=0), progress=False)
+    found = judge(lens, PAIRS[:1], chosen, settings=JudgeSettings(checks=0), progress=False)
     values = {row["candidate"]: row["leave_one_out"] for row in found.table}
     assert values == {"drops": pytest.approx(1.0), "negated": pytest.approx(-1.0)}
 
 
 def test_what_a_unit_is_worth_is_the_models_own_fall(lens):
     sides = sides_of(lens, *PAIRS[0])
-    lost, _ = court.Court(lens, line_up(lens, methods=["random"]), Settings())._effects(*sides)
+    lost, _ = evaluation.PairEvaluator(lens, make_candidates(lens, methods=["random"]), JudgeSettings())._effects(*sides)
     left = np.ones((1, sides[0].count), dtype=bool)
     left[0, 3] = False
     scores = [score(own, sides[1].whole(), "cosine") for own in (sides[0].whole(), sides[0].embed(left)[0])]
@@ -105,11 +105,11 @@ def test_what_a_unit_is_worth_is_the_models_own_fall(lens):
 
 
 def test_resuming_gives_the_same_and_does_nothing_twice(lens, tmp_path, monkeypatch):
-    chosen = line_up(lens, methods=["output", "shapley", "random"], passes=[16])
-    settings = Settings(checks=1)
+    chosen = make_candidates(lens, methods=["output", "shapley", "random"], passes=[16])
+    settings = JudgeSettings(checks=1)
     whole = judge(lens, PAIRS, chosen, settings=settings, progress=False)
     heard: list[str] = []
-    hear = court.Court.hear
+    hear = evaluation.PairEvaluator.evaluate
 
     def watched(self, a, b, *, check):
         if len(heard) == 2 and a not in heard:
@@ -118,14 +118,14 @@ def test_resuming_gives_the_same_and_does_nothing_twice(lens, tmp_path, monkeypa
         heard.append(a)
         return hear(self, a, b, check=check)
 
-    monkeypatch.setattr(court.Court, "hear", watched)
+    monkeypatch.setattr(evaluation.PairEvaluator, "evaluate", watched)
     with Journal(tmp_path / "journal", {}) as journal, pytest.raises(KeyboardInterrupt):
         judge(lens, PAIRS, chosen, settings=settings, journal=journal, progress=False)
     with Journal(tmp_path / "journal", {}) as journal:
         resumed = judge(lens, PAIRS, chosen, settings=settings, journal=journal, progress=False)
     assert heard == [PAIRS[0][0], PAIRS[1][0], "cut off", PAIRS[2][0]]
 
-    def timeless(verdict: Verdict) -> list[Any]:
+    def timeless(verdict: FaithfulnessResult) -> list[Any]:
         return [{k: v for k, v in row.items() if not k.startswith("seconds")} for row in verdict.table]
 
     assert timeless(resumed) == timeless(whole)
@@ -135,8 +135,8 @@ def test_resuming_gives_the_same_and_does_nothing_twice(lens, tmp_path, monkeypa
 def test_pairs_and_candidates_that_cannot_be_used():
     lens = Lens(zoo.encoder(pooling="max"))
     pairs = [PAIRS[0], ("word " * 200, "x"), (" ", "x")]
-    chosen = line_up(lens, methods=["rollout", "fade", "output"])
-    found = judge(lens, pairs, chosen, settings=Settings(checks=0), progress=False)
+    chosen = make_candidates(lens, methods=["rollout", "fade", "output"])
+    found = judge(lens, pairs, chosen, settings=JudgeSettings(checks=0), progress=False)
     assert [skip["pair"] for skip in found.summary["pairs"]["skipped"]] == [1, 2]
     assert "longer than the model takes" in found.summary["pairs"]["skipped"][0]["reason"]
     rows = {row["candidate"]: row for row in found.table}
@@ -149,14 +149,14 @@ def test_pairs_and_candidates_that_cannot_be_used():
 
 def test_static_embeddings_can_be_judged():
     lens = Lens(zoo.static())
-    found = judge(lens, PAIRS[:1], line_up(lens, methods=["occlusion", "bilrp"]), progress=False)
+    found = judge(lens, PAIRS[:1], make_candidates(lens, methods=["occlusion", "bilrp"]), progress=False)
     rows = {row["candidate"]: row for row in found.table}
     assert rows["occlusion"]["shapley"] > 0.9  # units of a mean do next to nothing together
     assert "no layers" in rows["bilrp"]["skipped"]
 
 
 def test_what_the_judge_refuses(lens):
-    twice = line_up(lens, methods=["random"]) * 2
+    twice = make_candidates(lens, methods=["random"]) * 2
     with pytest.raises(InputError, match="names differ"):
         judge(lens, PAIRS, twice)
     with pytest.raises(InputError, match="one pair at least"):
@@ -164,18 +164,18 @@ def test_what_the_judge_refuses(lens):
     with pytest.raises(ModelError, match="black box"):
         judge(Lens.from_function(lambda texts: [[1.0, len(t)] for t in texts]), PAIRS, twice[:1])
     with pytest.raises(InputError, match="checks must be a whole number"):
-        Settings(checks=-1)
+        JudgeSettings(checks=-1)
 
 
 def test_the_line_up(lens):
-    names = [candidate.name for candidate in line_up(lens)]
+    names = [candidate.name for candidate in make_candidates(lens)]
     assert len(names) == len(set(names))
     for name in ("integrated-jacobian/0/project", "integrated-jacobian/1/ignore", "integrated-jacobian/2/project"):
         assert name in names
     assert {"fade", "fade/keep", "shapley", "shapley/64", "shapley/200", "bilrp", "random"} < set(names)
-    few = line_up(lens, methods=["integrated-jacobian"], layers=[-1], reference_terms=["keep"])
+    few = make_candidates(lens, methods=["integrated-jacobian"], layers=[-1], reference_terms=["keep"])
     assert [candidate.name for candidate in few] == ["integrated-jacobian/-1/keep"]
-    assert line_up(lens, methods=["fade"], paths=[4])[-1].name == "fade/4 paths"
+    assert make_candidates(lens, methods=["fade"], paths=[4])[-1].name == "fade/4 paths"
     cases: list[tuple[dict[str, Any], str]] = [
         ({"methods": ["shapely"]}, "Did you mean 'shapley'"),
         ({"layers": [9]}, "layer 9 does not exist: this model has the layers 0 to 3"),
@@ -186,14 +186,14 @@ def test_the_line_up(lens):
     ]
     for wrong, message in cases:
         with pytest.raises(InputError, match=message):
-            line_up(lens, **wrong)
+            make_candidates(lens, **wrong)
 
 
 # The costly checks.
 
 
 def test_operations_are_counted_in_every_mode(lens):
-    encoder = transformer(lens)
+    encoder = layered_encoder(lens)
     text = encoder.read(PAIRS[0][0])
     tokens, width, inner, layers = len(text.units), zoo.HIDDEN, 48, zoo.LAYERS
     wanted = layers * (2 * tokens * width * (4 * width + 2 * inner) + 4 * tokens**2 * width)
@@ -219,11 +219,11 @@ def test_cost_is_in_passes(verdict):
 
 
 def test_random_weights_leave_the_callers_model_alone(lens):
-    encoder = transformer(lens)
+    encoder = layered_encoder(lens)
     before = {name: value.clone() for name, value in encoder.sentence_transformer.state_dict().items()}
     changed = {}
     for depth in (1, 3):
-        other = transformer(randomise(lens, depth, seed=0))
+        other = layered_encoder(randomise(lens, depth, seed=0))
         pairs = zip(encoder._twin.named_parameters(), other._twin.parameters(), strict=False)
         changed[depth] = {name for (name, one), two in pairs if not torch.equal(one, two)}
     # The two twins name their layers alike once both have run.
@@ -247,7 +247,7 @@ def test_edits_and_what_comes_of_them(minilm):
     assert "It isn't here" in edits("It isn't here.")
     assert "It is not here." in edits("It isn't here.")
     assert "It isn't here." not in edits("It isn't here.")
-    encoder = transformer(minilm)
+    encoder = layered_encoder(minilm)
     text = encoder.read("A man is playing a guitar and a woman isn't listening to him.")
     other = reword(encoder, text)
     assert other is not None

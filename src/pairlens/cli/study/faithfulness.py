@@ -16,11 +16,11 @@ from pairlens.model.bundled import DEFAULT_MODEL
 
 if TYPE_CHECKING:
     from pairlens.io.pairs import PairTable
-    from pairlens.study.faithfulness.verdict import Verdict
+    from pairlens.study.faithfulness import FaithfulnessResult
 
 WHAT = "What to judge"
 WIDE = 120
-"""Columns of a terminal from which on intervals are shown too."""
+"""The width of a terminal, in columns, from which on intervals are shown."""
 SHOWN = ("shapley", "leave_one_out", "deletion", "sanity", "stability", "gap", "cost", "seconds")
 
 
@@ -79,9 +79,9 @@ def faithfulness(
         "tol": tol,
     }
     asked = {"dtype": dtype, "measure": measure, "limit": limit, "seed": seed, "checks": checks, **chosen}
-    verdict, folder = _judge(source, out, model, device, asked, chosen, restart)
-    _show(verdict)
-    for path in verdict.save(folder):
+    result, folder = _judge(source, out, model, device, asked, chosen, restart)
+    _show(result)
+    for path in result.save(folder):
         tell(f"saved {path}")
 
 
@@ -93,20 +93,20 @@ def _judge(
     asked: dict[str, Any],
     chosen: dict[str, Any],
     restart: bool,
-) -> tuple[Verdict, Path]:
-    """Judge what was asked for, or what is left of it; also the folder for the results."""
+) -> tuple[FaithfulnessResult, Path]:
+    """Run the judge, or resume an interrupted run; returns the result and its folder."""
     from pairlens.io.files import make_folder
     from pairlens.io.journal import Journal
     from pairlens.study import files
 
-    files.require_matplotlib()  # now, and not when all the work is done
+    files.require_matplotlib()  # fail before the work, not after it
     pairs = [(row.a, row.b) for row in papers.sample_pairs(source, asked["limit"], asked["seed"])]
     lens = options.load_lens(model, device, asked["dtype"])
-    from pairlens.study.faithfulness import Settings, judge, line_up
+    from pairlens.study.faithfulness import JudgeSettings, judge, make_candidates
 
     given = {name: value for name, value in chosen.items() if value is not None}
-    candidates = line_up(lens, seed=asked["seed"], **given)
-    settings = Settings(asked["seed"], asked["checks"], measure=asked["measure"])
+    candidates = make_candidates(lens, seed=asked["seed"], **given)
+    settings = JudgeSettings(asked["seed"], asked["checks"], measure=asked["measure"])
     everything = {
         "pairlens": __version__,
         "data": source.fingerprint(),
@@ -121,22 +121,24 @@ def _judge(
         if done:
             tell(f"going on after {done} of {len(pairs)} pairs")
         try:
-            verdict = judge(lens, pairs, candidates, settings=settings, journal=journal)
+            result = judge(lens, pairs, candidates, settings=settings, journal=journal)
         except KeyboardInterrupt as error:
             done = sum(1 for _ in journal.records())
             tell(f"interrupted after {done} of {len(pairs)} pairs. Give the same command again to go on.")
             raise typer.Exit(130) from error
-    if not verdict.judged:
-        raise InputError(f"none of the {len(pairs)} pairs could be judged: {verdict.records[0]['skipped']}.")
-    verdict.settings |= {"data": str(source.path), "asked": everything}
-    return verdict, folder
+    if not result.judged:
+        raise InputError(f"none of the {len(pairs)} pairs could be judged: {result.records[0]['skipped']}.")
+    result.settings |= {"data": str(source.path), "asked": everything}
+    return result, folder
 
 
 def _names(given: str | None) -> list[str] | None:
+    """The names in an option with commas."""
     return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
 
 
 def _numbers(option: str, given: str | None) -> list[int] | None:
+    """The whole numbers in an option with commas."""
     try:
         return None if given is None else [int(part) for part in given.split(",") if part.strip()]
     except ValueError as error:
@@ -145,8 +147,8 @@ def _numbers(option: str, given: str | None) -> list[int] | None:
         )
 
 
-def _show(verdict: Verdict) -> None:
-    """The table in the terminal, the best by the first column on top."""
+def _show(result: FaithfulnessResult) -> None:
+    """Print the table in the terminal, the best by the first column on top."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -158,23 +160,23 @@ def _show(verdict: Verdict) -> None:
     table.add_column("candidate", no_wrap=True)
     for name in SHOWN:
         table.add_column(name.replace("_", " "), justify="right", overflow="fold")
-    for row in verdict.table:
+    for row in result.table:
         if row["pairs"]:
             table.add_row(row["candidate"], *(_cell(row, name, wide) for name in SHOWN))
     console.print(table)
-    for row in verdict.table:
+    for row in result.table:
         if not row["pairs"]:
             console.print(Text(f"{row['candidate']} skipped: {row['skipped']}"))
-    pairs, known = verdict.summary["pairs"], verdict.summary["yardstick"]
+    pairs, truth = result.summary["pairs"], result.summary["yardstick"]
     for what, count in (("could not be used", len(pairs["skipped"])), ("were checked", pairs["checked"])):
         tell(f"{count} of {pairs['asked']} pairs {what}")
-    agreement = known["agreement_mean"]
-    own = "" if agreement is None else f", {known['sampled']} sampled that agree with themselves to {agreement:.3f}"
-    tell(f"the yardstick: {known['exact']} pairs exact{own}")
+    agreement = truth["agreement_mean"]
+    sampled = "" if agreement is None else f", {truth['sampled']} sampled that agree with themselves to {agreement:.3f}"
+    tell(f"the yardstick: {truth['exact']} pairs exact{sampled}")
 
 
 def _cell(row: dict[str, Any], name: str, wide: bool) -> str:
-    """A mean, in a wide terminal with half of its interval."""
+    """A mean, and in a wide terminal half of the width of its interval."""
     value = row[name]
     if value is None:
         return "-"

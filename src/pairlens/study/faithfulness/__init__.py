@@ -1,12 +1,13 @@
-"""The judge: which explanation is true? Every kind of pair explanation on the same scale.
+"""The judge: measure how faithful explanations are, for every kind of explanation on the same scale.
 
-Completeness says that an explanation adds up, not that it is right. `judge` asks the model itself: what happens to its
-score when the units that an explanation blames are really deleted?
+An explanation that adds up to the score need not be right. `judge` takes pairs of texts and candidates (pairlens's
+methods and the rivals), deletes units from the texts, and compares what every candidate predicts with what the
+model's score does. It returns a `FaithfulnessResult`: a table with intervals, a summary and a picture.
 """
 
-from pairlens.study.faithfulness.candidates import Candidate, line_up
-from pairlens.study.faithfulness.court import Settings
-from pairlens.study.faithfulness.trial import judge
-from pairlens.study.faithfulness.verdict import Verdict
+from pairlens.study.faithfulness.benchmark import judge
+from pairlens.study.faithfulness.candidates import Candidate, make_candidates
+from pairlens.study.faithfulness.evaluation import JudgeSettings
+from pairlens.study.faithfulness.table import FaithfulnessResult
 
-__all__ = ["Candidate", "Settings", "Verdict", "judge", "line_up"]
+__all__ = ["Candidate", "FaithfulnessResult", "JudgeSettings", "judge", "make_candidates"]

@@ -1,110 +1,109 @@
-"""The measures that cost as much as all others together, taken on a few pairs: cost, stability, sanity."""
+"""The expensive measures, taken on a few pairs: cost, stability and sanity."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from pairlens.attribution.explanation import Explanation
+from pairlens.attribution import Explanation
 from pairlens.errors import PairlensError
 from pairlens.lens import Lens
-from pairlens.model.encoder import Encoder
-from pairlens.study import statistics
-from pairlens.study.faithfulness import cost, rewording, yardstick
+from pairlens.model import Encoder
+from pairlens.study.faithfulness import cost, rewording
 from pairlens.study.faithfulness.candidates import Candidate
-from pairlens.study.faithfulness.deletions import Deletions, of_text
-from pairlens.study.faithfulness.randomised import layer_count, randomise
-
-Record = dict[str, Any]
+from pairlens.study.faithfulness.deletable_text import DeletableText, text_matrix
+from pairlens.study.faithfulness.ground_truth import GroundTruth, ground_truth
+from pairlens.study.faithfulness.random_weights import layer_count, randomise
+from pairlens.study.statistics import Record, spearman
 
 
 class Checks:
-    """What all pairs have in common.
+    """Measures cost, stability and sanity of candidates.
 
     Args:
         lens: the model.
-        candidates: what is judged.
+        encoder: the lens's encoder.
+        candidates: the explanations to check.
         measure: "cosine" or "dot".
         seed: of the random weights.
     """
 
-    def __init__(self, lens: Lens, candidates: Sequence[Candidate], measure: str, seed: int) -> None:
-        assert isinstance(lens.encoder, Encoder)
+    def __init__(self, lens: Lens, encoder: Encoder, candidates: Sequence[Candidate], measure: str, seed: int) -> None:
         self.lens = lens
-        self.encoder = lens.encoder
+        self.encoder = encoder
         self.candidates = candidates
         self.measure = measure
         self.seed = seed
-        self._random: dict[int, Lens] = {}
+        self._random_lenses: dict[int, Lens] = {}
 
     def run(
         self,
-        a: Deletions,
-        b: Deletions,
-        found: Mapping[str, Explanation],
+        a: DeletableText,
+        b: DeletableText,
+        explanations: Mapping[str, Explanation],
         values: dict[str, Record],
-        truth: yardstick.Yardstick,
+        truth: GroundTruth,
     ) -> Record:
-        """Put what is measured of every candidate into `values`; returns what belongs to the pair.
+        """Add the measures of every candidate to `values`; returns the measures of the pair.
 
         Args:
-            a: one text. `b`: the other.
-            found: the candidates' explanations.
-            values: what is known of each candidate so far.
-            truth: the yardstick.
+            a: one text.
+            b: the other.
+            explanations: the candidates' explanations of the pair.
+            values: the measures of each candidate so far.
+            truth: the pair's Shapley values.
         """
         texts = [a.text.text, b.text.text]
         reworded = self._reworded(a, b)
-        # What is explained to see its stability is explained anyway: count its operations there.
+        # The reworded pair must be explained anyway, to measure stability, so its operations are counted.
         counted = reworded or texts
-        reads = [self.encoder.read(text) for text in counted]
-        plain = cost.count(lambda: [self.encoder.outputs([read]) for read in reads])[1]
+        tokenized = [self.encoder.read(text) for text in counted]
+        _, plain = cost.count(lambda: [self.encoder.outputs([text]) for text in tokenized])
         for candidate in self.candidates:
-            if candidate.name not in found:
+            if candidate.name not in explanations:
                 continue
-            e = found[candidate.name]
-            self.encoder.forget()  # no candidate costs less because another was asked before
-            after, spent = cost.count(lambda c=candidate: self._try(c, self.lens, counted))
-            own: Record = {"sanity": {}}
+            e = explanations[candidate.name]
+            self.encoder.forget()  # a reference cached by another candidate would make this one cheaper
+            after, operations = cost.count(lambda c=candidate: self._explain(c, self.lens, counted))
+            row = values[candidate.name]
             if after is not None:
-                own["cost"] = spent / max(plain, 1)
-                own["stability"] = rewording.compare(e, after) if reworded else None
+                row["cost"] = operations / max(plain, 1)
+                row["stability"] = rewording.compare(e, after) if reworded else None
+            row["sanity"] = {}
             for depth in self._depths():
-                random = self._try(candidate, self._randomised(depth), texts)
+                random = self._explain(candidate, self._randomised(depth), texts)
                 if random is not None:
-                    own["sanity"][str(depth)] = statistics.spearman(of_text(e, a, b), of_text(random, a, b))
-            values[candidate.name] |= own
+                    row["sanity"][str(depth)] = spearman(text_matrix(e, a, b), text_matrix(random, a, b))
         record: Record = {"reworded": reworded}
         if truth.exact:
-            # Where the truth is known, how good would the sampled yardstick have been?
-            sampled = yardstick.measure_pair(self.lens, a, b, self.measure, exact=0)
-            record["sampled_yardstick"] = statistics.spearman(sampled.matrix, truth.matrix)
+            # Where exact values are known, measure how good the sampled ones would have been.
+            sampled = ground_truth(self.lens, a, b, self.measure, exact=0)
+            record["sampled_yardstick"] = spearman(sampled.matrix, truth.matrix)
         return record
 
-    def _try(self, candidate: Candidate, lens: Lens, texts: Sequence[str]) -> Explanation | None:
+    def _explain(self, candidate: Candidate, lens: Lens, texts: Sequence[str]) -> Explanation | None:
         try:
             return candidate.explain(lens, texts[0], texts[1], self.measure)
         except PairlensError:  # an integral over random weights may not converge
             return None
 
-    def _reworded(self, a: Deletions, b: Deletions) -> list[str] | None:
-        """The pair with one text written slightly otherwise."""
+    def _reworded(self, a: DeletableText, b: DeletableText) -> list[str] | None:
+        """The pair with the first text reworded that can be, or None."""
         texts = [a.text.text, b.text.text]
-        for place, side in enumerate((a, b)):
-            other = rewording.reword(self.encoder, side.text)
-            if other is not None:
-                texts[place] = other
+        for place, text in enumerate((a.text, b.text)):
+            edited = rewording.reword(self.encoder, text)
+            if edited is not None:
+                texts[place] = edited
                 return texts
         return None
 
     def _depths(self) -> list[int]:
-        """How many of the last layers to draw anew: half of them, and all."""
-        if self.encoder.route().static:
+        """The numbers of last layers to randomise: half of all layers, and all."""
+        if self.encoder.is_static(None):
             return []
         count = layer_count(self.lens)
         return sorted({max(1, count // 2), count})
 
     def _randomised(self, depth: int) -> Lens:
-        if depth not in self._random:
-            self._random[depth] = randomise(self.lens, depth, self.seed)
-        return self._random[depth]
+        if depth not in self._random_lenses:
+            self._random_lenses[depth] = randomise(self.lens, depth, self.seed)
+        return self._random_lenses[depth]

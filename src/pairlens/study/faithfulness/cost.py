@@ -1,7 +1,7 @@
-"""What an explanation costs, in forward passes of the text: floating-point operations, counted as they happen.
+"""Count the floating-point operations of a computation, to measure what an explanation costs.
 
-Counting operations needs no hooks in the model, and is honest about what a method's batches hold: shortened texts cost
-less than a pass, a tangent costs about as much as one, a pass from a middle layer costs its share.
+Counting operations needs no hooks in the model, and weighs every forward pass by its work: a pass over a shortened text
+costs less than one over the whole text, a tangent about as much as a pass, a pass from a middle layer its fraction.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 T = TypeVar("T")
+FLASH_ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 
 
 class Operations(TorchDispatchMode):
-    """Counts the floating-point operations of matrix products while it is entered; they are nearly all there are."""
+    """A context that counts the floating-point operations of matrix products, which are nearly all operations."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,14 +26,14 @@ class Operations(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        # In inference mode composite operations arrive whole.
+        # In inference mode, composite operations are not decomposed yet.
         with self:
             out = func.decompose(*args, **kwargs)
         if out is not NotImplemented:
             return out
         out = func(*args, **kwargs)
         packet = func._overloadpacket
-        if packet is torch.ops.aten._scaled_dot_product_flash_attention_for_cpu:
+        if packet is FLASH_ATTENTION:
             self.total += sdpa_flop_count(*(tensor.shape for tensor in args[:3]))
         elif packet in flop_registry:
             self.total += flop_registry[packet](*args, **kwargs, out_val=out)
@@ -40,7 +41,7 @@ class Operations(TorchDispatchMode):
 
 
 def count(run: Callable[[], T]) -> tuple[T, int]:
-    """What a function returns, and how many floating-point operations it took."""
+    """What a function returns, and the number of its floating-point operations."""
     with Operations() as operations:
-        found = run()
-    return found, operations.total
+        result = run()
+    return result, operations.total

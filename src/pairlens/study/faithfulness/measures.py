@@ -1,4 +1,4 @@
-"""What is measured of an explanation, as functions of arrays alone: no model, no text."""
+"""The measures that are functions of arrays alone: the pair-deletion curve, and bootstrap intervals over pairs."""
 
 from __future__ import annotations
 
@@ -11,72 +11,73 @@ from pairlens.shapes import Array
 RESAMPLES = 2000
 
 
-# The pair-deletion curve.
-
-
 @dataclass(frozen=True)
-class Step:
-    """Where a walk has got to: which units are left in either text, and how many are gone from both."""
+class DeletionStep:
+    """One point of a pair-deletion curve.
+
+    Attributes:
+        left_a: which units of text a are left, booleans.
+        left_b: which units of text b are left, booleans.
+        deleted: how many units of both texts are deleted.
+    """
 
     left_a: Array
     left_b: Array
-    gone: int
+    deleted: int
 
 
-def walk(order: Array, count_a: int, count_b: int) -> list[Step]:
-    """Go through pairs of units, deleting the units of each that are still there, until half of both texts is gone.
+def deletion_steps(order: Array, count_a: int, count_b: int) -> list[DeletionStep]:
+    """The steps of deleting pairs of units in an order, until half of both texts is deleted.
 
-    A text never loses more than half of its units (rounded down, but one at least): beyond that an encoder is asked
-    about fragments that no one writes, and a short text would be gone before a long one is touched. So every order
-    deletes the same number of units, and the areas of different orders can be compared.
+    A text never loses more than half of its units (rounded down, at least one): with fewer units an encoder sees
+    fragments that are not language, and a short text would be empty before a long one loses its first units. Every
+    order therefore deletes the same number of units, so the areas of different orders can be compared.
 
     Args:
-        order: pairs of units as positions in the flattened matrix, the first to go first.
-        count_a: units of text a. `count_b`: of text b.
+        order: pairs of units as positions in the flattened matrix, in the order of deletion.
+        count_a: units of text a.
+        count_b: units of text b.
     """
     left = np.ones(count_a, dtype=bool), np.ones(count_b, dtype=bool)
     room = [max(1, count_a // 2), max(1, count_b // 2)]
-    steps = [Step(left[0].copy(), left[1].copy(), 0)]
+    steps = [DeletionStep(left[0].copy(), left[1].copy(), 0)]
     for pair in order:
-        fresh = False
-        for side, unit in enumerate(divmod(int(pair), count_b)):
-            if left[side][unit] and room[side]:
-                left[side][unit] = False
-                room[side] -= 1
-                fresh = True
-        if fresh:
-            gone = int((~left[0]).sum() + (~left[1]).sum())
-            steps.append(Step(left[0].copy(), left[1].copy(), gone))
+        changed = False
+        for text, unit in enumerate(divmod(int(pair), count_b)):
+            if left[text][unit] and room[text]:
+                left[text][unit] = False
+                room[text] -= 1
+                changed = True
+        if changed:
+            deleted = int((~left[0]).sum() + (~left[1]).sum())
+            steps.append(DeletionStep(left[0].copy(), left[1].copy(), deleted))
         if not any(room):
             break
     return steps
 
 
-def fall_area(scores: Array, gone: Array) -> float:
-    """The area above a curve of scores, from its beginning: the mean fall of the score over the walk.
+def fall_area(scores: Array, deleted: Array) -> float:
+    """The area between a deletion curve and its first score: the mean fall of the score over all deletions.
 
     Args:
-        scores: the score after each step, the whole texts' first, (steps,).
-        gone: how many units are gone at each, (steps,).
+        scores: the score after each step, beginning with that of the whole texts, (steps,).
+        deleted: the number of deleted units at each step, (steps,).
 
     Example:
         >>> import numpy as np
         >>> fall_area(np.array([1.0, 0.5, 0.0]), np.array([0, 1, 2]))
         0.5
     """
-    return float(np.trapezoid(scores[0] - scores, gone / gone[-1]))
-
-
-# Over pairs.
+    return float(np.trapezoid(scores[0] - scores, deleted / deleted[-1]))
 
 
 def bootstrap(values: Array, seed: int, resamples: int = RESAMPLES) -> tuple[float, float, float]:
-    """The mean and the ends of its 95 % interval, by drawing pairs with replacement.
+    """The mean and the ends of its 95 % interval, from drawing pairs with replacement.
 
     Args:
-        values: one number a pair, (pairs,).
+        values: one number per pair, (pairs,).
         seed: of the draws.
-        resamples: how many draws.
+        resamples: the number of draws.
 
     Example:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""The judge's picture: faithfulness against cost with the Pareto front, and beside it the two other measures."""
+"""The judge's picture: faithfulness against cost with the Pareto front, and two other measures beside it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairlens.study.files import require_matplotlib
+from pairlens.study.statistics import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
-Row = dict[str, Any]
-# Okabe and Ito's colours, which the colour-blind can tell apart, and a marker each, which a printer can.
+# Okabe and Ito's colours, which colour-blind readers can tell apart, and markers that differ in black and white.
 STYLES = {
     "shapley": ("#0072B2", "o"),
     "fade": ("#D55E00", "D"),
@@ -27,23 +27,23 @@ STYLES = {
 RIVAL = ("#777777", "X")
 INK = "#333333"
 SIZE = 7.0
-"""Points of the smallest text."""
+"""Font size of the smallest text, in points."""
 
 
-def draw(rows: Sequence[Row], model: str, pairs: int) -> Figure:
-    """The picture of a table.
+def draw(rows: Sequence[Record], model: str, pairs: int) -> Figure:
+    """Draw the judge's table.
 
     Args:
         rows: the table, best first.
         model: the model's name.
-        pairs: how many pairs were judged.
+        pairs: the number of judged pairs.
     """
     figure_class = require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     figure: Figure = figure_class(figsize=(10, 4.9), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06))
-    FigureCanvasAgg(figure)  # measures texts, so that labels can be kept apart
+    FigureCanvasAgg(figure)  # measures the sizes of labels
     left, middle, right = figure.subplots(1, 3, width_ratios=[1.55, 0.62, 0.5])
     shown = [row for row in rows if row["shapley"] is not None]
     costed = [row for row in shown if row["cost"] is not None]
@@ -64,32 +64,32 @@ def draw(rows: Sequence[Row], model: str, pairs: int) -> Figure:
     return figure
 
 
-def style(row: Row) -> tuple[str, str]:
+def style(row: Record) -> tuple[str, str]:
     """Colour and marker of a family."""
     return RIVAL if row["rival"] else STYLES.get(row["family"], ("#000000", "P"))
 
 
-def label(row: Row) -> str:
+def label(row: Record) -> str:
     """A candidate's name, short enough for a picture."""
     return row["candidate"].replace("integrated-jacobian", "jacobian").replace("/", " ")
 
 
-def front(rows: Sequence[Row]) -> list[Row]:
-    """The candidates that no other beats in both cost and faithfulness, the cheapest first.
+def front(rows: Sequence[Record]) -> list[Record]:
+    """The Pareto front: candidates that no other beats in both cost and faithfulness, the cheapest first.
 
     Example:
         >>> rows = [{"cost": 1, "shapley": 0.2}, {"cost": 2, "shapley": 0.1}, {"cost": 3, "shapley": 0.9}]
         >>> [row["cost"] for row in front(rows)]
         [1, 3]
     """
-    best: list[Row] = []
+    best: list[Record] = []
     for row in sorted(rows, key=lambda row: (row["cost"], -row["shapley"])):
         if not best or row["shapley"] > best[-1]["shapley"]:
             best.append(row)
     return best
 
 
-def _against_cost(axes: Axes, rows: Sequence[Row]) -> None:
+def _against_cost(axes: Axes, rows: Sequence[Record]) -> None:
     axes.set_xscale("log")
     axes.set_xlabel("cost of a text (forward-pass equivalents)", fontsize=SIZE + 1, color=INK)
     axes.set_ylabel("agreement with Shapley values of deletions (Spearman)", fontsize=SIZE + 1, color=INK)
@@ -132,8 +132,8 @@ def _against_cost(axes: Axes, rows: Sequence[Row]) -> None:
     axes.legend(fontsize=SIZE, frameon=False, loc="best", labelcolor=INK, handletextpad=0.4)
 
 
-def _bars(axes: Axes, rows: Sequence[Row], measure: str, title: str, *, names: bool) -> None:
-    """One line a candidate, the best by Shapley on top: the mean and its interval."""
+def _bars(axes: Axes, rows: Sequence[Record], measure: str, title: str, *, names: bool) -> None:
+    """Draw one measure: a line per candidate with the mean and its interval, the best by `shapley` on top."""
     for place, row in enumerate(rows):
         if row[measure] is None:
             continue
@@ -157,14 +157,15 @@ def _bars(axes: Axes, rows: Sequence[Row], measure: str, title: str, *, names: b
     axes.set_xlabel(title, fontsize=SIZE + 1, color=INK)
 
 
-def _ends(row: Row, measure: str) -> list[list[float]]:
+def _ends(row: Record, measure: str) -> list[list[float]]:
+    """The distances of an interval's ends from its mean, as matplotlib's error bars take them."""
     value = row[measure]
-    # A skewed bootstrap may leave the mean a rounding error outside.
+    # The mean may lie outside of the interval by a rounding error.
     return [[max(0.0, value - row[f"{measure}_low"])], [max(0.0, row[f"{measure}_high"] - value)]]
 
 
-def place_labels(axes: Axes, rows: Sequence[Row]) -> None:
-    """Put every point's name beside it, as near as it goes without covering another name, point or interval."""
+def place_labels(axes: Axes, rows: Sequence[Record]) -> None:
+    """Put every point's name as near to the point as possible without covering another name, point or interval."""
     figure: Any = axes.figure
     renderer = figure.canvas.get_renderer()
     scale = figure.dpi / 72
@@ -173,7 +174,7 @@ def place_labels(axes: Axes, rows: Sequence[Row]) -> None:
     if legend is not None:
         taken.append(legend.get_window_extent(renderer))
     inside = axes.get_window_extent(renderer)
-    # Crowded points first: those with room find it anyway.
+    # Crowded points first: the others find room anyway.
     points = axes.transData.transform([(row["cost"], row["shapley"]) for row in rows])
     crowd = [np.sort(np.hypot(*(points - point).T))[:4].sum() for point in points]
     for index in np.argsort(crowd):
@@ -201,7 +202,7 @@ def place_labels(axes: Axes, rows: Sequence[Row]) -> None:
                 break
         text.set_position(best)
         taken.append(size.translated(best[0] * scale, best[1] * scale))
-        # A line to the point where the two are not side by side.
+        # A line connects the label with its point where they are not adjacent.
         far = max(abs(best[0]) - size.width / scale / 2, abs(best[1]) - size.height / scale / 2) > 9
         if text.arrow_patch is not None:
             text.arrow_patch.set_visible(far)
@@ -216,7 +217,7 @@ def _extent(text: Any, renderer: Any) -> Bbox:
 
 
 def _offsets(width: float, height: float) -> list[tuple[float, float]]:
-    """Where a label may stand, the nearest first, in points from its point."""
+    """Possible positions of a label relative to its point, the nearest first, in typographic points."""
     places = []
     for ring in range(9):
         for angle in np.linspace(0, 2 * np.pi, 24, endpoint=False):
@@ -225,7 +226,7 @@ def _offsets(width: float, height: float) -> list[tuple[float, float]]:
     return places
 
 
-def _occupied(axes: Axes, row: Row, scale: float) -> list[Bbox]:
+def _occupied(axes: Axes, row: Record, scale: float) -> list[Bbox]:
     """The boxes of a point and of its two intervals."""
     from matplotlib.transforms import Bbox
 
@@ -240,8 +241,8 @@ def _occupied(axes: Axes, row: Row, scale: float) -> list[Bbox]:
     ]
 
 
-def _stairs(axes: Axes, rows: Sequence[Row], scale: float) -> list[Bbox]:
-    """The boxes of the front's line."""
+def _stairs(axes: Axes, rows: Sequence[Record], scale: float) -> list[Bbox]:
+    """The boxes of the Pareto front's line."""
     from matplotlib.transforms import Bbox
 
     points = axes.transData.transform([(row["cost"], row["shapley"]) for row in front(rows)])

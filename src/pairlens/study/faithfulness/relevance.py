@@ -1,8 +1,8 @@
-"""A transformer made locally linear, as layer-wise relevance propagation has it, and a look at its attention.
+"""Layer-wise relevance propagation: a context in which a transformer is locally linear; it also records attention.
 
 Relevance with the AH and LN rules (Ali et al. 2022, arXiv 2202.07304) is gradient × input of a model in which attention
-probabilities and the scale of every normalisation are constants; an activation is a constant times its input. All of
-this happens in a handful of PyTorch's functions, so they are replaced while the model runs, whatever its family.
+probabilities and the scale of every normalisation are constants, and an activation is a constant times its input. All
+model families call the same few PyTorch functions for these, so the functions are replaced while the model runs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 
 def _ratio(x: Tensor, out: Tensor) -> Tensor:
-    """`out` as a constant times x, element by element; where x is zero, so is what comes of it."""
+    """`out` as a constant times x, element by element; zero where x is zero."""
     return x * torch.where(x == 0, 0.0, out / torch.where(x == 0, 1.0, x)).detach()
 
 
@@ -44,7 +44,7 @@ def _layer_norm(
 
 
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, scale: float | None) -> Tensor:
-    """What `scaled_dot_product_attention` multiplies the values with."""
+    """The weights by which `scaled_dot_product_attention` multiplies the values, (..., queries, keys)."""
     scores = query @ key.transpose(-2, -1) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
     if is_causal:
         seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
@@ -55,11 +55,11 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, is_causal
 
 
 class LocallyLinear(TorchFunctionMode):
-    """While this is entered, a transformer is linear around its input.
+    """A context in which a transformer is linear around its input.
 
     Attributes:
-        attention: the attention probabilities of every layer in turn, (texts, heads, tokens, tokens); None, the
-            default, remembers nothing.
+        attention: if a list, the attention probabilities of every layer are appended to it, (texts, heads, tokens,
+            tokens) each.
     """
 
     def __init__(self, attention: list[Tensor] | None = None) -> None:
@@ -81,7 +81,7 @@ class LocallyLinear(TorchFunctionMode):
         return func(*args, **kwargs or {}) if rule is None else rule(func, *args, **kwargs or {})
 
     def _softmax(self, function: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tensor:
-        return self._note(function(*args, **kwargs).detach())
+        return self._record(function(*args, **kwargs).detach())
 
     def _attend(
         self,
@@ -98,9 +98,9 @@ class LocallyLinear(TorchFunctionMode):
         if enable_gqa:
             groups = query.shape[-3] // key.shape[-3]
             key, value = (x.repeat_interleave(groups, -3) for x in (key, value))
-        return self._note(attention_weights(query, key, attn_mask, is_causal, scale).detach()) @ value
+        return self._record(attention_weights(query, key, attn_mask, is_causal, scale).detach()) @ value
 
-    def _note(self, weights: Tensor) -> Tensor:
+    def _record(self, weights: Tensor) -> Tensor:
         if self.attention is not None and weights.ndim == 4 and weights.shape[-1] == weights.shape[-2]:
             self.attention.append(weights)
         return weights

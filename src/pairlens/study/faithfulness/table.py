@@ -1,4 +1,4 @@
-"""What the judge found: a table with intervals, everything behind it, and a picture."""
+"""The judge's result: a table of all measures with intervals, a summary, raw values and a picture."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairlens.errors import MissingExtra
+from pairlens.io.files import versions
 from pairlens.study import files
 from pairlens.study.faithfulness.candidates import Candidate
+from pairlens.study.faithfulness.ground_truth import AGREEMENT, EXACT
 from pairlens.study.faithfulness.measures import RESAMPLES, bootstrap
-from pairlens.study.faithfulness.yardstick import AGREEMENT, EXACT
+from pairlens.study.faithfulness.picture import draw
+from pairlens.study.statistics import Record, mean_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Record = dict[str, Any]
 MEASURES = {
     "shapley": "Spearman over pairs of text units (special tokens left out) with Shapley values of real deletions. "
     "More is better. Sampled Shapley values have a home advantage here: the yardstick is of their kind, and where it "
@@ -40,20 +42,20 @@ MEASURES = {
     "seconds": "Seconds for one pair alone, on the machine that ran this.",
 }
 MAIN = ("shapley", "leave_one_out", "deletion", "deletion_whole")
-"""The measures that say whether an explanation is true."""
+"""The measures of faithfulness."""
 
 
-class Verdict:
+class FaithfulnessResult:
     """The judge's result.
 
     Args:
-        records: one for every pair.
-        candidates: what was judged.
-        settings: how.
+        records: one record per pair, from `PairEvaluator.evaluate`.
+        candidates: the explanations that were compared.
+        settings: the settings of the run and the model.
 
     Attributes:
-        table: one row a candidate, the best by `shapley` first: every measure with the ends of its 95 % interval.
-        summary: the table and everything behind it, ready for JSON.
+        table: one row per candidate, the best by `shapley` first: every measure with the ends of its 95 % interval.
+        summary: the table, the settings and what the measures mean, ready for JSON.
     """
 
     def __init__(self, records: Sequence[Record], candidates: Sequence[Candidate], settings: Mapping[str, Any]) -> None:
@@ -63,33 +65,33 @@ class Verdict:
 
     @cached_property
     def judged(self) -> list[Record]:
-        """The records of pairs that could be used."""
+        """The records of the pairs that were not skipped."""
         return [record for record in self.records if "skipped" not in record]
 
     def values(self, candidate: str, measure: str) -> np.ndarray:
-        """A measure of a candidate on every judged pair, (pairs,); NaN where it says nothing."""
-        found = []
+        """A measure of a candidate on every judged pair, (pairs,); NaN where the pair has no value."""
+        numbers = []
         for record in self.judged:
             value = record["candidates"][candidate].get(measure)
             if measure == "sanity" and value:
                 value = value[max(value, key=int)]  # all layers random
-            found.append(np.nan if value is None or value == {} else value)
-        return np.array(found, dtype=float)
+            numbers.append(np.nan if value is None or value == {} else value)
+        return np.array(numbers, dtype=float)
 
     @cached_property
     def table(self) -> list[Record]:
-        """One row a candidate, the best by `shapley` first, skipped ones last."""
+        """One row per candidate, the best by `shapley` first, skipped ones last."""
         rows = [self._row(candidate) for candidate in self.candidates]
         return sorted(rows, key=lambda row: -2.0 if row["shapley"] is None else row["shapley"], reverse=True)
 
     def _row(self, candidate: Candidate) -> Record:
-        own = [record["candidates"][candidate.name] for record in self.judged]
-        reasons = [values["skipped"] for values in own if "skipped" in values]
+        records = [record["candidates"][candidate.name] for record in self.judged]
+        reasons = [record["skipped"] for record in records if "skipped" in record]
         row: Record = {
             "candidate": candidate.name,
             "family": candidate.family,
             "rival": candidate.rival,
-            "pairs": len(own) - len(reasons),
+            "pairs": len(records) - len(reasons),
         }
         for measure in MEASURES:
             values = self.values(candidate.name, measure)
@@ -103,38 +105,38 @@ class Verdict:
 
     @cached_property
     def behind(self) -> dict[str, dict[str, Record]]:
-        """For each of the main measures, how far every candidate is behind the first: a paired difference."""
-        found: dict[str, dict[str, Record]] = {}
+        """For each of the main measures, every candidate's paired difference from the best candidate."""
+        differences: dict[str, dict[str, Record]] = {}
         for measure in MAIN:
             rows = [row for row in self.table if row[measure] is not None]
             if not rows:
                 continue
             first = max(rows, key=lambda row: row[measure])["candidate"]
-            found[measure] = {}
+            differences[measure] = {}
             for row in rows:
                 lead = self.values(first, measure) - self.values(row["candidate"], measure)
                 lead = lead[~np.isnan(lead)]
                 if len(lead):
                     mean, low, high = bootstrap(lead, self.settings["seed"])
-                    found[measure][row["candidate"]] = {"first": first, "behind": mean, "low": low, "high": high}
-        return found
+                    entry = {"first": first, "behind": mean, "low": low, "high": high}
+                    differences[measure][row["candidate"]] = entry
+        return differences
 
     @cached_property
     def summary(self) -> Record:
-        """Everything, ready for JSON."""
+        """The content of summary.json."""
         skipped = [{"pair": r["pair"], "reason": r["skipped"]} for r in self.records if "skipped" in r]
-        cascade = {
-            candidate.name: self._cascade(candidate.name) for candidate in self.candidates if any(self._checked())
-        }
+        checked = self._checked()
+        sanity = {candidate.name: self._sanity(candidate.name) for candidate in self.candidates if checked}
         return {
             "study": "faithfulness",
-            "versions": files.versions("captum", "scipy"),
+            "versions": versions("captum", "scipy"),
             "settings": self.settings,
             "pairs": {
                 "asked": len(self.records),
                 "judged": len(self.judged),
-                "checked": len(self._checked()),
-                "reworded": sum(bool(record.get("reworded")) for record in self._checked()),
+                "checked": len(checked),
+                "reworded": sum(bool(record.get("reworded")) for record in checked),
                 "skipped": skipped,
             },
             "candidates": {candidate.name: candidate.settings() for candidate in self.candidates},
@@ -143,46 +145,44 @@ class Verdict:
             "yardstick": self._yardstick(),
             "table": self.table,
             "behind": self.behind,
-            "sanity": cascade,
+            "sanity": sanity,
         }
 
     def _checked(self) -> list[Record]:
+        """The records of the pairs that also have the expensive measures."""
         return [record for record in self.judged if record["check"]]
 
-    def _cascade(self, candidate: str) -> dict[str, float | None]:
-        """Sanity by how many of the last layers are random."""
-        found: dict[str, list[float]] = {}
+    def _sanity(self, candidate: str) -> dict[str, float | None]:
+        """The mean of the sanity measure, by the number of last layers with random weights."""
+        by_depth: dict[str, list[float | None]] = {}
         for record in self._checked():
             for depth, value in record["candidates"][candidate].get("sanity", {}).items():
-                found.setdefault(depth, []).extend([] if value is None else [value])
-        return {depth: float(np.mean(values)) if values else None for depth, values in found.items()}
+                by_depth.setdefault(depth, []).append(value)
+        return {depth: mean_of(values) for depth, values in by_depth.items()}
 
     def _yardstick(self) -> Record:
-        """How well the yardstick knows itself."""
-        own = [record["yardstick"] for record in self.judged]
-        agreed = [entry["agreement"] for entry in own if not entry["exact"] and entry["agreement"] is not None]
+        """How precise the Shapley values are that candidates are compared with."""
+        records = [record["yardstick"] for record in self.judged]
+        sampled = [record for record in records if not record["exact"]]
+        agreed = [record["agreement"] for record in sampled if record["agreement"] is not None]
         known = [r["sampled_yardstick"] for r in self._checked() if r.get("sampled_yardstick") is not None]
         return {
             "what": "Shapley values of real deletions (token ids removed, positions closed up, special tokens alone as "
             "the empty text), projected as reference_terms='project' does. Exact where a text has at most "
             f"{EXACT} subsets of units; else the mean of two runs as pairlens.Shapley has them, with different "
             f"seeds, which go on until the two agree with Spearman {AGREEMENT}.",
-            "exact": sum(entry["exact"] for entry in own),
-            "sampled": len(own) - sum(entry["exact"] for entry in own),
-            "agreement_mean": float(np.mean(agreed)) if agreed else None,
+            "exact": len(records) - len(sampled),
+            "sampled": len(sampled),
+            "agreement_mean": mean_of(agreed),
             "agreement_min": min(agreed) if agreed else None,
             "below": sum(value < AGREEMENT for value in agreed),
-            "passes_mean": float(np.mean([e["passes"] for e in own if not e["exact"]])) if agreed else None,
-            "sampled_against_exact": float(np.mean(known)) if known else None,
+            "passes_mean": mean_of(record["passes"] for record in sampled) if agreed else None,
+            "sampled_against_exact": mean_of(known),
             "sampled_against_exact_pairs": len(known),
         }
 
-    # Out.
-
     def plot(self) -> Figure:
-        """Faithfulness against cost with the Pareto front, and the other two measures beside it."""
-        from pairlens.study.faithfulness.picture import draw
-
+        """A picture of faithfulness against cost with the Pareto front, and of two other measures."""
         return draw(self.table, self.settings["model"], len(self.judged))
 
     def to_pandas(self) -> Any:
@@ -194,7 +194,7 @@ class Verdict:
         return pd.DataFrame(self.table)
 
     def raw(self) -> list[Record]:
-        """One row for every pair and candidate, with the values behind the table."""
+        """One row per pair and candidate, with the values that the table averages."""
         rows = []
         for record in self.judged:
             pair = {name: record[name] for name in ("pair", "a", "b", "score")}
