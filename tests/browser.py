@@ -1,4 +1,4 @@
-"""A real Chromium for the tests: the system's, driven by Playwright. Every page is watched while it is open."""
+"""Drives the installed Chromium with Playwright, and fails a test whose page logs errors or loads foreign addresses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AXE = Path(__file__).parents[1] / "node_modules" / "axe-core" / "axe.min.js"
 
 @contextmanager
 def launch() -> Iterator[Any]:
-    """Playwright's browser, or a skip that says what is missing."""
+    """Start the browser; skips the test, with what is missing, if there is none."""
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if program is None:
         pytest.skip("there is no Chromium: as root on Debian `make setup` installs it, elsewhere put it on the PATH")
@@ -33,41 +33,42 @@ def launch() -> Iterator[Any]:
 
 @contextmanager
 def visit(browser: Any, url: str, **options: Any) -> Iterator[Any]:
-    """A page at a URL. When it is closed it must have asked nothing of another place and complained about nothing.
+    """Open a page. When it closes, assert that it requested no other origin and logged no warning and no error.
 
     Args:
-        browser: what `launch` gives, or the fixture `chromium`.
-        url: http://…, or file://…, in which case nothing but the file itself may be asked for.
+        browser: from `launch`, or the fixture `chromium`.
+        url: http://…, or file://…, in which case only the file itself may be requested.
         options: of Playwright's `new_page`: viewport, color_scheme, has_touch and so on.
     """
     page = browser.new_page(**options)
-    asked: list[str] = []
-    said: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
-    page.on("pageerror", lambda error: said.append(f"exception: {error}"))
+    requested: list[str] = []
+    logged: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
+    page.on("console", lambda message: logged.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: logged.append(f"exception: {error}"))
     try:
         page.goto(url)
         yield page
-        page.wait_for_timeout(50)  # for what the last action may have begun
+        page.wait_for_timeout(50)  # the last action may still log or request something
     finally:
         page.close()
-    foreign = [each for each in asked if not _own(each, url)]
-    assert not foreign, f"requests to another place: {foreign}"
-    assert not [line for line in said if line.startswith(("error", "warning", "exception"))], said
+    foreign = [address for address in requested if not _same_origin(address, url)]
+    assert not foreign, f"requests to another origin: {foreign}"
+    assert not [line for line in logged if line.startswith(("error", "warning", "exception"))], logged
 
 
 def faults(page: Any) -> list[str]:
-    """What axe-core finds serious or critical on a page: the rule and the first element it is about."""
+    """The serious and critical violations that axe-core finds: each with its rule and its first element."""
     if not AXE.is_file():
         pytest.skip("axe-core is not installed: make setup")
     if not page.evaluate("typeof axe === 'object'"):
         page.evaluate(AXE.read_text(encoding="utf-8") + ";0")
-    found = page.evaluate("axe.run().then((result) => result.violations)")
-    bad = [fault for fault in found if fault["impact"] in ("serious", "critical")]
+    # Details of rules that pass are not needed, and take time to collect.
+    result = page.evaluate("axe.run({ resultTypes: ['violations'] }).then((result) => result.violations)")
+    bad = [fault for fault in result if fault["impact"] in ("serious", "critical")]
     return [f"{fault['id']}: {fault['help']}: {fault['nodes'][0]['html']:.300}" for fault in bad]
 
 
-def _own(asked: str, url: str) -> bool:
-    inside = asked.startswith(("data:", "blob:"))
-    return inside or (asked == url if url.startswith("file:") else urlsplit(asked)[:2] == urlsplit(url)[:2])
+def _same_origin(address: str, url: str) -> bool:
+    inside = address.startswith(("data:", "blob:"))
+    return inside or (address == url if url.startswith("file:") else urlsplit(address)[:2] == urlsplit(url)[:2])

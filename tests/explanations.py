@@ -29,9 +29,9 @@ def make(a, b, *, matrix=None, effects=False, seed=0, scale=0.1, special=True, *
     random = np.random.default_rng(seed)
     sides = []
     for text in (a, b):
-        found = [Unit(text[i:j], i, j) for i, j in words(text)]
+        units = [Unit(text[i:j], i, j) for i, j in words(text)]
         ends = Unit("[CLS]", 0, 0, "special"), Unit("[SEP]", len(text), len(text), "special")
-        sides.append((ends[0], *found, ends[1]) if special else tuple(found))
+        sides.append((ends[0], *units, ends[1]) if special else tuple(units))
     units_a, units_b = sides
     if matrix is None:
         matrix = scale * random.normal(size=(len(units_a), len(units_b)))

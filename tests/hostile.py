@@ -1,4 +1,4 @@
-"""Two ordinary texts, and two that try to break out of a page."""
+"""Two ordinary texts, and two that try to break out of a page. The escapes name the invisible characters."""
 
 from __future__ import annotations
 

@@ -61,9 +61,10 @@ class Panel:
 
     def fits(self, pen: Pen, decimals: int) -> bool:
         """Whether every number fits into its cell."""
+        if self.height < NUMBER * LINE:
+            return False
         texts = {plain(value, decimals) for value in self.grid.flat if not math.isnan(value)}
-        longest = max(pen.width(text, NUMBER) for text in texts)
-        return longest + 2.5 <= self.width and self.height >= NUMBER * LINE
+        return max(pen.width(text, NUMBER) for text in texts) + 2.5 <= self.width
 
 
 def fitted(

@@ -1,0 +1,134 @@
+from dataclasses import replace
+
+import numpy as np
+
+from browser import visit
+from explanations import make
+from hostile import HOSTILE_A, HOSTILE_B, B
+from pairlens.render import colours
+from pairlens.render.text import number, signed
+from pairlens.text import Unit
+from pictures import PHONE, WIDE, minus, unit
+
+
+def test_every_word_describes_its_sum_and_strongest_partners(coffee, saved, chromium):
+    e = coffee.at("word")
+    with visit(chromium, saved(e)) as page:
+        for side, units, sums in (("a", e.units_a, e.row), ("b", e.units_b, e.column)):
+            for i, u in enumerate(units):
+                if u.kind == "special":
+                    continue
+                said = unit(page, side, u.text).get_attribute("aria-description")
+                row = e.matrix[i] if side == "a" else e.matrix[:, i]
+                best = (e.units_b if side == "a" else e.units_a)[int(np.abs(row).argmax())]
+                value = row[int(np.abs(row).argmax())]
+                assert said.startswith(minus(f"{signed(sums[i])} in all; most with {best.text} {signed(value)}"))
+
+
+def test_hovering_over_a_word_colours_its_partners_and_draws_links(coffee, saved, chromium):
+    with visit(chromium, saved(coffee), viewport=WIDE) as page:
+        assert page.locator(".pl-lit").count() == 0
+        resting = page.locator(".pl-link").count()
+        assert resting > 0, "at rest the strongest pairs are linked"
+        unit(page, "a", "good").hover()
+        page.wait_for_selector(".pl-chosen")
+        row = coffee.matrix[[u.text for u in coffee.units_a].index("good")]
+        order = np.argsort(-np.abs(row))
+        best = coffee.units_b[order[0]].text
+        assert best in page.locator(".pl-lit").all_inner_texts()
+        assert unit(page, "b", best).evaluate("node => node.style.backgroundColor") != ""
+        link = page.locator(f".pl-link[data-pair$=',{order[0] - 1}']")  # [CLS], the first unit, is folded
+        assert link.get_attribute("stroke") == colours.LIGHT.together
+        assert page.locator(".pl-readout").inner_text().startswith(minus(f"good {signed(row.sum())} in all"))
+        assert minus(signed(row[order[0]])) in page.locator(".pl-readout").inner_text()
+        page.mouse.move(700, 20)
+        page.wait_for_selector(".pl-chosen", state="detached")
+        assert page.locator(".pl-link").count() == resting
+
+
+def test_special_tokens_are_one_item_until_unfolded(layers, saved, chromium):
+    e = layers["layer 6"]
+    with visit(chromium, saved(e)) as page:
+        assert page.locator(".pl-chip").all_inner_texts() == ["special tokens", "special tokens"]
+        page.locator(".pl-chip").first.hover()
+        page.wait_for_selector(".pl-chosen")
+        rows = [i for i, u in enumerate(e.units_a) if u.kind == "special"]
+        total = minus(signed(e.matrix[rows].sum()))
+        assert page.locator(".pl-readout").inner_text().startswith(f"special tokens {total} in all")
+        page.get_by_label("Special tokens").check()
+        assert page.locator(".pl-chip").all_inner_texts() == ["[CLS]", "[SEP]"] * 2
+
+
+def test_truncated_text_has_a_warning(coffee, saved, chromium):
+    with visit(chromium, saved(replace(coffee, text_b=B + " And so on.", truncated_b=True))) as page:
+        assert page.locator(".pl-warning").count() == 1
+        assert page.locator(".pl-cut").inner_text() == " And so on."
+
+
+def test_keyboard_moves_holds_and_releases_words(coffee, saved, chromium):
+    with visit(chromium, saved(coffee), viewport=WIDE) as page:
+        focused = "document.activeElement.textContent"
+        for _ in range(20):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.dataset.item") == "0":
+                break
+        assert page.evaluate(focused) == "The"
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowLeft")
+        assert page.evaluate(focused) == "coffee"
+        assert page.locator(".pl-chosen").inner_text() == "coffee", "focus marks a word as hovering does"
+        page.keyboard.press("ArrowDown")
+        assert page.evaluate("document.activeElement.dataset.side") == "b", "down moves to the strongest partner"
+        assert page.evaluate(focused) == "coffee"
+        page.keyboard.press("ArrowUp")
+        page.keyboard.press("Enter")
+        page.wait_for_selector('[aria-pressed="true"]')
+        assert page.locator('[role="status"]').inner_text() == "Held: coffee"
+        page.keyboard.press("Tab")
+        page.keyboard.press("End")
+        page.locator(".pl-partner").get_by_text(".", exact=True).wait_for()
+        page.keyboard.press("Escape")
+        assert page.locator('[role="status"]').inner_text() == "Released"
+        page.locator("input[type=radio]:checked").focus()
+        page.keyboard.press("ArrowRight")
+        assert page.locator("input[type=radio]:checked").get_attribute("value") == "word"
+        assert page.evaluate("document.activeElement.value") == "word", "the control keeps the focus"
+
+
+def test_touch_holds_and_releases_words(coffee, saved, chromium):
+    with visit(chromium, saved(coffee), viewport=PHONE, has_touch=True) as page:
+        unit(page, "a", "good").tap()
+        page.wait_for_selector('[aria-pressed="true"]')
+        assert page.locator(".pl-readout").inner_text().startswith("good ")
+        page.locator(".pl-texts").tap(position={"x": 200, "y": 90})
+        page.wait_for_selector('[aria-pressed="true"]', state="detached")
+
+
+def test_empty_text_is_shown_as_one_unit(saved, chromium):
+    matrix = np.array([[0.1, -0.2, 0.3, 0.1, 0.2]])
+    e = make("", B, matrix=matrix, units_a=(Unit("", 0, 0),), effects_a=np.zeros(1), special=False)
+    with visit(chromium, saved(e)) as page:
+        assert page.locator(".pl-score output").inner_text() == number(e.score)
+        assert page.locator(".pl-chip").inner_text() == "␣"
+
+
+def test_hostile_texts_are_shown_character_by_character(hostile, saved, chromium):
+    views = {'</script><b onclick="window.hacked=5">': hostile, "\u202ex": hostile}
+    with visit(chromium, saved(views), viewport=PHONE) as page:
+        for side, text in (("a", HOSTILE_A), ("b", HOSTILE_B)):
+            page.locator(f".pl-unit[data-side={side}]").first.click()
+            run = page.locator(".pl-run").nth("ab".index(side))
+            shown = run.evaluate(
+                "node => [...node.childNodes].filter((each) => !each.classList.contains('pl-chip'))"
+                ".map((each) => each.textContent).join('')"
+            )
+            assert shown == text, "character by character"
+        names = set(page.locator(".pl-unseen").evaluate_all("nodes => nodes.map((each) => each.dataset.name)"))
+        assert {"RLO", "PDF", "ZWSP", "NUL", "ESC", "LS", "PS", "BOM"} <= names
+        assert "ZWJ" not in names or hostile.settings["level"] == "token", (
+            "the joiner inside an emoji is not shown by name"
+        )
+        assert page.evaluate("window.hacked") is None
+        assert page.locator("main img, main svg[onload], main script").count() == 0
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

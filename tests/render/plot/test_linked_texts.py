@@ -1,0 +1,48 @@
+from dataclasses import replace
+
+import numpy as np
+
+from explanations import COFFEE, make
+from figures import curves, texts, words
+from pairlens.render import plot
+from pairlens.render.colours import LIGHT
+from pairlens.text import Unit
+
+
+def test_words_without_a_link_are_grey():
+    matrix = np.zeros((7, 5))
+    matrix[1, 1] = 0.5
+    _, ax = plot.links(make(*COFFEE, matrix=matrix, special=False))
+    assert len(curves(ax)) == 1  # a pair that contributes nothing has none
+    colours = {t.get_text(): t.get_color() for t in words(ax)}
+    assert colours["coffee"] == LIGHT.ink
+    assert colours["here"] == LIGHT.faint
+    assert not curves(plot.links(make(*COFFEE, matrix=np.zeros((9, 7))))[1])
+
+
+def test_special_tokens_are_one_unit_or_one_each():
+    matrix = np.zeros((9, 7))
+    matrix[0, 0] = 0.5
+    e = make(*COFFEE, matrix=matrix)
+    assert texts(plot.links(e)[0]).count("special") == 2
+    assert texts(plot.links(e, special=True)[0]).count("[CLS]") == 2
+
+
+def test_long_texts_are_shortened_around_their_links():
+    text = " ".join(f"w{i}" for i in range(2000))
+    matrix = np.zeros((2002, 3))
+    matrix[1001, 1] = 1.0
+    figure, ax = plot.links(make(text, "b", matrix=matrix))
+    shown = texts(figure)
+    assert {"w1000", "…"} <= set(shown)
+    assert figure.get_size_inches()[1] < 5
+    assert len(curves(ax)) == 1
+
+
+def test_prompt_and_rest_are_written_as_units():
+    e = make("one two three", "four", special=False)
+    units = Unit("(prompt)", 0, 0, "prompt"), Unit("two", 4, 7), Unit("(rest)", 0, 0, "rest")
+    e = replace(e, units_a=units)
+    figure, ax = plot.links(e)
+    assert {"(prompt)", "one", "two", "three", "(rest)"} <= set(texts(figure))
+    assert len(curves(ax)) == 3

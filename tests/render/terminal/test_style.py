@@ -1,0 +1,38 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.color import Color
+
+from explanations import make
+from pairlens.render.colours import LIGHT, luminance
+from pairlens.render.terminal.style import cell_style
+from terminal_output import show
+
+
+def background(value: float) -> tuple[int, ...]:
+    colour: Any = cell_style(value).bgcolor
+    return tuple(colour.triplet)
+
+
+def triplet(colour: str) -> tuple[int, ...]:
+    return tuple(Color.parse(colour).get_truecolor())
+
+
+def test_cell_colours_have_contrast_and_diverge_from_neutral():
+    def light(colour: Any) -> float:
+        parts = [channel / 255 for channel in colour.triplet]
+        red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    assert light(Color.parse("#2166ac")) == pytest.approx(luminance("#2166ac"))
+    for value in np.linspace(-1.5, 1.5, 61):
+        style = cell_style(value)
+        darker, lighter = sorted((light(style.color), light(style.bgcolor)))
+        assert (lighter + 0.05) / (darker + 0.05) >= 4.5  # WCAG AA
+    assert (background(1.0), background(-1.0)) == (triplet(LIGHT.together), triplet(LIGHT.apart))
+    assert len(set(background(0.0))) == 1
+    orange = show(make("a", "b", matrix=np.array([[-1.0]]), special=False), colour="truecolor")
+    assert f"48;2;{';'.join(map(str, triplet(LIGHT.apart)))}" in orange
+    blue = show(make("a", "b", matrix=np.array([[1.0]]), special=False), colour="truecolor")
+    assert f"48;2;{';'.join(map(str, triplet(LIGHT.together)))}" in blue

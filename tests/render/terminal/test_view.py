@@ -1,0 +1,89 @@
+import re
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from explanations import COFFEE, make
+from pairlens.cli import app
+from terminal_output import pairs_of, show, table
+
+
+def test_view_has_texts_pairs_matrix_sums_and_settings():
+    shown = show(make(*COFFEE), 120)
+    for text in (*COFFEE, "strongest pairs", "score", "base 0.0041", "gap 2e-07", "(gap of the texts: 3e-04, 5e-04)"):
+        assert text in shown
+    assert "all-MiniLM-L6-v2, integrated-jacobian, layer 0, level word" in shown
+    labels, rows = table(shown)
+    assert labels == ["This", "coffee", "is", "bad", ".", "special", "sum"]
+    assert len(rows) == 7 + 2
+
+
+def test_strongest_pairs_have_signed_bars():
+    matrix = np.zeros((3, 3))
+    matrix[1, 1], matrix[0, 2] = 0.5, -0.25
+    shown = show(make("one two three", "one two three", matrix=matrix, special=False), top=2)
+    first, second = pairs_of(shown)
+    assert first.split()[:5] == ["1", "two", "·", "two", "+0.500"]
+    assert second.split()[:5] == ["2", "one", "·", "three", "-0.250"]
+    axis = first.index("│")
+    assert second.index("│") == axis
+    assert first[axis + 1 :].count("█") > 15
+    assert second[:axis].endswith("█")
+    assert not second[axis + 1 :].strip()
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-12])
+def test_matrix_of_zeros_is_shown(value):
+    assert "0.0000" in show(make(*COFFEE, matrix=np.full((9, 7), value)))
+
+
+def test_markup_and_escape_sequences_of_texts_have_no_effect():
+    evil = "[bold red]x[/] \\[y] \x1b[31mred\x1b[0m \u202eabc"
+    shown = show(make(evil, "b [/] c"), colour="truecolor")
+    assert "[bold red]x[/]" in re.sub(r"\x1b\[[\d;]*m", "", shown)
+    assert "\x1b[31m" not in shown
+    assert "\u202e" not in shown
+    assert "\x1b" not in show(make(evil, "b"))
+    assert "[/]" in shown
+
+
+def test_ascii_only_writes_ascii_and_lines_up():
+    shown = show(make(*COFFEE), ascii_only=True)
+    assert shown.isascii()
+    assert "##" in shown
+    wide = show(make("東京 café", "🙂 ok"), ascii_only=True)
+    assert wide.isascii()
+    lines = wide.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("a \\ b"))
+    assert (
+        len({len(line) for line in lines[start : start + 5]}) == 1
+    )  # columns line up where ? stands for wide characters
+
+
+@pytest.mark.parametrize("colour", ["standard", "256", "truecolor"])
+def test_colour_changes_no_character(colour):
+    e = make(*COFFEE)
+    assert re.sub(r"\x1b\[[\d;]*m", "", show(e, colour=colour)) == show(e)
+
+
+def test_command_writes_colour_only_to_terminals(minilm, monkeypatch):
+    monkeypatch.setattr("pairlens.cli.options.Request.load", lambda request: minilm)
+    for name in ("FORCE_COLOR", "NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+
+    def explain(*more: str, **environment: str) -> str:
+        given = ["explain", *COFFEE, "--method", "output", *more]
+        done = CliRunner().invoke(app, given, env={"COLUMNS": "80", **environment})
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    piped, watched = explain(), explain(FORCE_COLOR="1", COLORTERM="truecolor", TERM="xterm-256color")
+    assert "\x1b" not in piped
+    assert "\x1b[38;2;" in watched
+    assert re.sub(r"\x1b\[[\d;]*m", "", watched) == piped
+    plain = explain(FORCE_COLOR="1", NO_COLOR="1", COLORTERM="truecolor", TERM="xterm-256color")
+    assert not re.search(r"\x1b\[[\d;]*[34]8;", plain)
+    assert len(pairs_of(piped)) == 8
+    assert len(pairs_of(explain("--top", "3"))) == 3
+    assert max(map(len, explain(COLUMNS="40").splitlines())) <= 40

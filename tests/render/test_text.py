@@ -1,0 +1,50 @@
+import re
+
+import pytest
+
+from explanations import COFFEE, LONG, make
+from pairlens.attribution.contrast import Contrast
+from pairlens.render.text import clean, columns, contrast_summary, equation, shorten, summary
+
+
+def test_summary_has_texts_equation_pairs_and_settings():
+    text = summary(make(*COFFEE))
+    lines = text.splitlines()
+    assert lines[:2] == [f"a: {COFFEE[0]}", f"b: {COFFEE[1]}"]
+    assert re.match(r"score -?\d\.\d{4} = base 0\.0041 \+ pairs -?\d\.\d{4} \+ gap 2e-07", lines[2])
+    assert len(lines) == 3 + 5 + 2
+    assert repr(make(*COFFEE)) == text
+
+
+@pytest.mark.parametrize(
+    "texts", [COFFEE, (LONG, LONG), ("東京は大きい都市です。" * 9, "x" * 300), ("a\nb\x1b[0m", "\t")]
+)
+def test_summaries_have_at_most_80_columns(texts):
+    e = make(*texts) if texts[1].strip() else make(texts[0], "b")
+    for text in (summary(e), contrast_summary(Contrast(e, make(e.text_a, "something else")))):
+        assert max(columns(line) for line in text.splitlines()) <= 80
+        assert "\x1b" not in text
+
+
+def test_contrast_summary_names_the_closer_text_and_the_difference():
+    one, other = make(COFFEE[0], COFFEE[1], seed=1), make(COFFEE[0], "Tea is fine.", seed=2)
+    c = Contrast(one, other)
+    text = repr(c)
+    assert text == contrast_summary(c)
+    assert "query: The coffee" in text
+    assert f"{'a' if c.difference >= 0 else 'b'} is closer" in text
+    assert f"difference {c.difference:.4f} = units {c.effects.sum():.4f}" in text
+
+
+def test_equation_has_effects_only_if_there_are_any():
+    assert "effects a" in equation(make(*COFFEE, effects=True))
+    assert "effects" not in equation(make(*COFFEE))
+
+
+def test_clean_and_shorten_leave_one_safe_line():
+    assert clean("a\r\n\tb ") == "a b"
+    assert clean("\x1b[0m") == "\ufffd[0m"
+    assert clean(" \n") == " "
+    assert shorten("abcdef", 4) == "abc…"
+    assert shorten("東京都", 4) == "東…"
+    assert columns("e\u0301") == 1
