@@ -117,8 +117,8 @@ def layers() -> None:
     from pairlens.render import plot
 
     lens = Lens()
-    found = {n: lens.explain(A, B, level="word", layer=n) for n in range(7)}
-    plot.save(plot.layers(found, columns=4, numbers=False)[0], IMAGES / "layers.svg")
+    layers = {n: lens.explain(A, B, level="word", layer=n) for n in range(7)}
+    plot.save(plot.layers(layers, columns=4, numbers=False)[0], IMAGES / "layers.svg")
 
 
 def grid() -> None:
@@ -127,8 +127,8 @@ def grid() -> None:
     from pairlens.render import plot
 
     lens = Lens()
-    found = {name: lens.explain(a, b, level="word") for name, (a, b) in PAIRS.items()}
-    plot.save(plot.grid(found, columns=2)[0], IMAGES / "grid.svg")
+    pairs = {name: lens.explain(a, b, level="word") for name, (a, b) in PAIRS.items()}
+    plot.save(plot.grid(pairs, columns=2)[0], IMAGES / "grid.svg")
 
 
 def terminal() -> None:

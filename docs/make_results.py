@@ -73,15 +73,15 @@ def main() -> None:
         "# Results: what MiniLM looks at",
         "",
         f"The twelve [studies](studies.md) of both papers for {settings['model']} on {settings['pairs_asked']:,} "
-        "pairs of the STS benchmark's test set, with the papers' figures beside ours. The papers' models are others "
-        "(fine-tuned MPNet and RoBERTa with 12 layers, adjusted), so that figures need not be equal; whether "
-        "findings carry over is the question. Of the second paper we had the abstract and a summary only: its column "
-        "has its findings in words.",
+        "pairs of the STS benchmark's test set, with the papers' figures beside ours. The papers use other models "
+        "(adjusted, fine-tuned MPNet and RoBERTa with 12 layers), so the figures can differ; the question is whether "
+        "the findings carry over. We had only the abstract and a summary of the second paper, so its column has its "
+        "findings in words.",
         "",
     ]
     after = [
-        "This page is written by `docs/make_results.py` from the summaries under `docs/results`. Figures are means ± "
-        "standard deviations over pairs of texts.",
+        "`docs/make_results.py` writes this page from the summaries in `docs/results`. Figures are means ± standard "
+        "deviations over pairs of texts.",
         "",
     ]
     for name in PAGES:

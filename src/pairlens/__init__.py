@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pairlens.adjusted.training import adjust
-    from pairlens.attribution.contributions import Contributions
     from pairlens.attribution.contrast import Contrast
+    from pairlens.attribution.contributions import Contributions
     from pairlens.attribution.explanation import Explanation
     from pairlens.errors import (
         InputError,
