@@ -9,11 +9,9 @@ import torch
 from torch import Tensor
 
 from pairlens.attribution.contributions import Contributions
-from pairlens.autodiff.modes import differentiable
+from pairlens.autodiff import differentiable
 from pairlens.errors import InputError
-from pairlens.quadrature.integrate import check_groups, integrate
-from pairlens.quadrature.paths import Problems
-from pairlens.quadrature.rules import Rule, check_rule
+from pairlens.quadrature import Problems, Rule, check_rule, integrate
 from pairlens.text import Unit
 
 
@@ -58,7 +56,7 @@ def decompose(
     _check_ends(x, r)
     if groups is None:
         groups = torch.arange(len(x)).view(-1, *[1] * (x.ndim - 1))
-    labels, count = check_groups(torch.as_tensor(groups), x.shape)
+    labels, count = _check_groups(torch.as_tensor(groups), x.shape)
 
     def function(points: Tensor, rows: Tensor) -> Tensor:
         return f(points)
@@ -92,7 +90,7 @@ def decompose(
 
 
 def _check_ends(x: Any, r: Any) -> None:
-    """Refuse what is no path: both ends must be tensors of one shape, dtype and device."""
+    """Refuse ends of a path that are not tensors of one shape, dtype and device."""
     for name, end in (("x", x), ("r", r)):
         if not isinstance(end, Tensor) or end.ndim == 0:
             raise InputError(f"{name} must be a tensor with at least one axis, not {type(end).__name__}: {end!r:.40}.")
@@ -101,3 +99,19 @@ def _check_ends(x: Any, r: Any) -> None:
     for name in ("shape", "dtype", "device"):
         if getattr(x, name) != getattr(r, name):
             raise InputError(f"x and r must be the same in {name}: {getattr(x, name)} and {getattr(r, name)}.")
+
+
+def _check_groups(groups: Tensor, shape: torch.Size) -> tuple[Tensor, int]:
+    """Return labels with as many axes as the shape, and their number; refuse labels other than 0, 1, 2, …."""
+    if groups.is_floating_point() or groups.dtype == torch.bool:
+        raise InputError(f"groups must be whole numbers, one label per element of x, not {groups.dtype}.")
+    labels = groups.long()
+    try:
+        torch.broadcast_shapes(labels.shape, shape)
+    except RuntimeError:
+        labels_shape, x_shape = tuple(groups.shape), tuple(shape)
+        raise InputError(f"groups of shape {labels_shape} do not broadcast to x, which has {x_shape}.") from None
+    names = torch.unique(labels)
+    if int(names.min()) != 0 or int(names.max()) != len(names) - 1:
+        raise InputError(f"groups must be labelled 0, 1, 2, … without holes; they are {names.tolist()[:10]}.")
+    return labels.view(*[1] * (len(shape) - labels.ndim), *labels.shape), len(names)

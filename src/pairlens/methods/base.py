@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pairlens.autodiff.streams import Steps
+from pairlens.autodiff import Steps
 from pairlens.errors import ModelError
 from pairlens.model import Text
-from pairlens.quadrature.integrate import Integral
-from pairlens.quadrature.rules import Rule
+from pairlens.quadrature import Integral, Rule
 from pairlens.shapes import Array, PerUnit, Values, Vector
 
 

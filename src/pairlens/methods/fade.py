@@ -11,16 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pairlens.autodiff.modes import differentiable
+from pairlens.autodiff import differentiable
 from pairlens.errors import InputError, ModelError, NotConverged, choose, whole
 from pairlens.methods.base import Batch, Decomposition, Method
 from pairlens.model import Encoder, Text
 from pairlens.model.gates import OTHERS, POWERS, Gates, Positions, check_pooling, find_positions
 from pairlens.model.loaded import PROBE
 from pairlens.model.reference import reference_ids, reference_token
-from pairlens.quadrature.integrate import Integral, integrate
-from pairlens.quadrature.paths import Problems
-from pairlens.quadrature.rules import Rule
+from pairlens.quadrature import Integral, Problems, Rule, integrate
 from pairlens.shapes import Array, Embeddings, Points, Rows
 
 
@@ -73,7 +71,7 @@ class Fade(Method):
         labels = [row for row in batch.labels for _ in range(self.paths)]
         with encoder.running():
             function = self.function(encoder, texts, space)
-            heads = encoder.heads(texts, 0, "padding", space)
+            heads = encoder.states(texts, 0, "padding", space)
             x = torch.ones(heads.x.shape[:2], dtype=encoder.dtype, device=encoder.device)
             r = torch.tensor([text.kept for text in texts], device=x.device).to(x)
             # Tokens that do not fade contribute nothing: no tangent there.
@@ -88,7 +86,7 @@ class Fade(Method):
             groups = tuple(map(len, active))
             cost, budget = encoder.cost(x.shape[1], role), encoder.budget(x.shape[1], role)
             problems = Problems(function, x, r, torch.tensor(compact, device=x.device), groups, cost, budget)
-            _, plain, output, _ = encoder.arrived(heads.pending)
+            _, plain, output = encoder.arrived(heads.pending)
             integrals = _integrate(problems, texts, plain, rule)
             if encoder.adjusted:
                 integrals = [_from_zero(integral) for integral in integrals]

@@ -10,18 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from pairlens.autodiff.dual import LIMITS, grouped
-from pairlens.autodiff.streams import Steps, finish
+from pairlens.autodiff import LIMITS, Groups, Steps, finish
 from pairlens.errors import ModelError, NotConverged, choose, whole
 from pairlens.linalg import length
 from pairlens.methods.base import Batch, Decomposition, Method
 from pairlens.methods.static import decompose_static
 from pairlens.model import Encoder, Text
 from pairlens.model.reference import REFERENCES, reference_token
-from pairlens.model.states import Heads as TextStates
-from pairlens.quadrature.integrate import Integral, integrating, look
-from pairlens.quadrature.paths import Problems
-from pairlens.quadrature.rules import Rule
+from pairlens.model.states import TextStates
+from pairlens.quadrature import Integral, Problems, Rule, first_values, integrate_in_steps
 from pairlens.shapes import Array
 
 
@@ -40,7 +37,7 @@ class IntegratedJacobian(Method):
 
     def __post_init__(self) -> None:
         choose("reference", self.reference, REFERENCES)
-        # Frozen, but a NumPy integer is to be a plain one. How many layers there are, the model will say.
+        # A NumPy integer becomes a plain one. The model checks the range.
         object.__setattr__(self, "layer", whole("layer", self.layer, -10_000, 10_000))
 
     def describe(self, encoder: Encoder, role: str | None) -> dict[str, Any]:
@@ -70,18 +67,18 @@ class IntegratedJacobian(Method):
         with encoder.running():
             states = self._states(encoder, batch.texts, batch.space)
             problems = self._problems(encoder, states)
-            looked = look(problems, rule)
+            first = first_values(problems, rule)
             yield
-            moved, embeddings, outputs, _ = encoder.arrived(states.pending)
-            # Tokens that are the same in the reference (special ones at layer 0) contribute nothing: no tangent there.
+            moved, embeddings, outputs = encoder.arrived(states.pending)
+            # Tokens that equal the reference's (special ones at layer 0) contribute nothing and need no tangent.
             active = [sorted(set(itertools.compress(*row))) for row in zip(batch.labels, moved, strict=True)]
             compact = np.array([_renumbered(row, units) for row, units in zip(batch.labels, active, strict=True)])
             groups = tuple(map(len, active))
             problems = replace(problems, labels=torch.from_numpy(compact)[..., None], groups=groups)
             if encoder.takes_duals(batch.role):
-                marks = grouped(compact, max(groups), states.x.dtype, states.x.device)
-                problems = replace(problems, marks=marks)
-            integrals = yield from self._integrate(encoder, states, problems, rule, looked.arrays(), embeddings)
+                token_groups = Groups.cached(compact, max(groups), states.x.dtype, states.x.device)
+                problems = replace(problems, token_groups=token_groups)
+            integrals = yield from self._integrate(encoder, states, problems, rule, first.arrays(), embeddings)
         return [
             Decomposition.from_integral(integral, output).expand(units, count)
             for integral, output, units, count in zip(integrals, outputs, active, batch.counts, strict=True)
@@ -95,15 +92,15 @@ class IntegratedJacobian(Method):
             raise ModelError("static embeddings have no hidden dimensions apart from the embedding's own.")
         with encoder.running():
             states = self._states(encoder, [text], space)
-            _, embeddings, outputs, _ = encoder.arrived(states.pending)
+            _, embeddings, outputs = encoder.arrived(states.pending)
             _, count, width = states.x.shape
-            # The rest of the text is one more group, so that the total can be measured.
+            # The rest of the text is one more group, so that the gap of the total can be measured.
             labels = torch.full((1, count, width), width)
             labels[0, list(tokens)] = torch.arange(width)
             cost = encoder.cost(count, text.role)
             problems = self._problems(encoder, states)
             problems = replace(problems, labels=labels, groups=(width + 1,), cost=cost, limit=0.0)
-            seen = look(problems, rule).arrays()
+            seen = first_values(problems, rule).arrays()
             integral = finish(self._integrate(encoder, states, problems, rule, seen, embeddings))[0]
         dimensions = replace(integral, values=integral.values[:width], error=integral.error[:width])
         return Decomposition.from_integral(dimensions, outputs[0])
@@ -117,14 +114,14 @@ class IntegratedJacobian(Method):
                 f"reference={self.reference!r} is for other models."
             )
         layer = encoder.layer_index(self.layer, role)
-        encoder.takes_duals(role)  # The first time this runs a probe, which must not come between head and tail.
-        return encoder.heads(texts, layer, self.reference, space)
+        encoder.takes_duals(role)  # The first call runs a probe, which must not come between head and tail.
+        return encoder.states(texts, layer, self.reference, space)
 
     def _problems(self, encoder: Encoder, states: TextStates) -> Problems:
-        """The paths of texts; which tokens belong together is still to be said."""
+        """Return the paths of texts, without groups of tokens yet."""
         tokens, role = states.x.shape[1], states.texts[0].role
         ruled = encoder.takes_duals(role)
-        # Rules for tangents hold the scores of a few at a time.
+        # Dual numbers hold the attention scores of a few tangents at a time.
         cost, budget = encoder.cost(tokens, role, scores=not ruled), encoder.budget(tokens, role)
         limit = LIMITS[encoder.matmul] if ruled else 0.0
         return Problems(encoder.tail(states), states.x, states.r, NOWHERE, (), cost, budget, limit=limit)
@@ -138,14 +135,14 @@ class IntegratedJacobian(Method):
         seen: Sequence[Array],
         embeddings: Array,
     ) -> Steps[list[Integral]]:
-        """Solve the problems, and check that they start from the model's own embeddings, (texts, dim)."""
+        """Solve the problems, and check that they end at the model's own embeddings, (texts, dim)."""
         try:
-            integrals = yield from integrating(problems, rule, seen)
+            integrals = yield from integrate_in_steps(problems, rule, seen)
         except NotConverged as error:
             text = states.texts[error.index].text
             raise NotConverged(f"in {text!r:.60} {error}", gap=error.gap, tol=error.tol) from None
         if encoder.adjusted:
-            # The model subtracts its reference's embedding, which leaves exactly nothing of it.
+            # The model subtracts its reference's embedding, so its reference is exactly zero.
             integrals = [
                 replace(i, reference=np.zeros_like(i.reference), embedding=i.embedding - i.reference) for i in integrals
             ]
@@ -157,10 +154,10 @@ NOWHERE = torch.zeros(0)
 """Labels of no groups."""
 
 
-def _check(states: TextStates, found: Iterable[Array], expected: Iterable[Array]) -> None:
-    """See that the tail's embeddings, (dim,) each, are the model's own."""
-    for own, plain in zip(found, expected, strict=True):
-        miss = length(own - plain)
+def _check(states: TextStates, reached: Iterable[Array], expected: Iterable[Array]) -> None:
+    """Raise unless the tail's embeddings, (dim,) each, are the model's own."""
+    for embedding, plain in zip(reached, expected, strict=True):
+        miss = length(embedding - plain)
         if not miss <= 1e-3 * length(plain):
             raise ModelError(
                 f"entering this model at layer {states.layer} does not reproduce its own embedding (off by "
@@ -169,6 +166,6 @@ def _check(states: TextStates, found: Iterable[Array], expected: Iterable[Array]
 
 
 def _renumbered(labels: Sequence[int], active: Sequence[int]) -> list[int]:
-    """Labels as places among the active ones, -1 for the others."""
+    """Return labels as places among the active ones, -1 for the others."""
     places = {group: place for place, group in enumerate(active)}
     return [places.get(group, -1) for group in labels]

@@ -1,12 +1,11 @@
-"""Rules for integrals over [0, 1] as data: nodes, weights, and a second set of weights that checks the first.
+"""Quadrature rules on [0, 1] as data: nodes, weights, and a second set of weights that checks the first.
 
-`Riemann` and `GaussLegendre` are tables. `Adaptive` asks for a table made for one integrand, which `planning` finds.
+`Riemann` and `GaussLegendre` are fixed tables. For `Adaptive`, `planner` finds a table for each integrand.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +15,14 @@ from pairlens.shapes import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """A rule ready to be used: the integral of f is close to `weights @ f(nodes)`.
+class NodeTable:
+    """A rule ready to be used: the integral of f is about `weights @ f(nodes)`.
 
-    `check @ f(nodes)` is a poorer rule on the same nodes. `panels` counts the stretches it is made of.
+    Attributes:
+        nodes: the nodes, (nodes,).
+        weights: the weights, (nodes,).
+        check: the weights of a less exact rule on the same nodes, (nodes,).
+        panels: how many panels the rule consists of.
     """
 
     nodes: Array
@@ -33,7 +36,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Riemann:
-    """n equal steps, right end points: the rule of the papers. Its gap is reported, never refused.
+    """The rule of the papers: n equal steps, right end points. Its gap is reported, never refused.
 
     Example:
         >>> Riemann(4).table().nodes
@@ -45,13 +48,13 @@ class Riemann:
     def __post_init__(self) -> None:
         whole("Riemann's n", self.n, 1)
 
-    def table(self) -> Table:
-        """The rule's nodes and weights; the check uses every second node."""
+    def table(self) -> NodeTable:
+        """Return the nodes and weights; the check uses every second node."""
         nodes = np.arange(1, self.n + 1) / self.n
         check = np.zeros(self.n)
         kept = nodes[::-1][::2][::-1]
         check[::-1][::2][: len(kept)] = np.diff(kept, prepend=0.0)[::-1]
-        return Table(nodes, np.full(self.n, 1 / self.n), check)
+        return NodeTable(nodes, np.full(self.n, 1 / self.n), check)
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,8 @@ class GaussLegendre:
     def __post_init__(self) -> None:
         whole("GaussLegendre's n", self.n, 1)
 
-    def table(self) -> Table:
-        """The rule's nodes and weights."""
+    def table(self) -> NodeTable:
+        """Return the nodes and weights."""
         return gauss(self.n)
 
 
@@ -77,7 +80,7 @@ class GaussLegendre:
 class Adaptive:
     """As many nodes as this text and layer need for a relative gap of at most `tol`, and not many more.
 
-    Not reaching it within `max_nodes` raises `NotConverged`.
+    Missing `tol` with `max_nodes` nodes raises `NotConverged`.
     """
 
     tol: float = 1e-3
@@ -94,7 +97,7 @@ Rule = Riemann | GaussLegendre | Adaptive
 
 
 def check_rule(rule: object, tol: float = 1e-3) -> Rule:
-    """The rule itself, or for None the adaptive one with the tolerance."""
+    """Return the rule itself, or for None the adaptive one with the tolerance."""
     adaptive = Adaptive(tol)
     if rule is None:
         return adaptive
@@ -104,62 +107,18 @@ def check_rule(rule: object, tol: float = 1e-3) -> Rule:
 
 
 @functools.cache
-def gauss(n: int) -> Table:
-    """Gauss-Legendre on [0, 1]; the check leaves out the middle node, or is the rule itself where n = 1."""
+def gauss(n: int) -> NodeTable:
+    """Return the Gauss-Legendre rule on [0, 1]; its check leaves out the middle node, and for n = 1 is the rule."""
     x, w = np.polynomial.legendre.leggauss(n)
     check = w.copy() if n == 1 else _interpolatory(x, np.arange(n) != n // 2)
-    return Table((x + 1) / 2, w / 2, check / 2)
+    return NodeTable((x + 1) / 2, w / 2, check / 2)
 
 
 def _interpolatory(x: Array, keep: Array) -> Array:
-    """Weights on [-1, 1] that are exact for all polynomials the kept nodes determine; zero on the others."""
+    """Return weights on [-1, 1], exact for all polynomials that the kept nodes determine; zero on the other nodes."""
     weights = np.zeros(len(x))
     nodes = x[keep]
     moments = np.zeros(len(nodes))
     moments[0] = 2.0
     weights[keep] = np.linalg.solve(np.polynomial.legendre.legvander(nodes, len(nodes) - 1).T, moments)
     return weights
-
-
-@dataclass(frozen=True)
-class SinhMap:
-    """A map of [0, 1] onto itself that spreads out the stretch of `width` around `centre`; infinite: the identity."""
-
-    centre: float
-    width: float
-
-    def __call__(self, t: Array) -> tuple[Array, Array]:
-        """The mapped points and the map's slope there."""
-        if math.isinf(self.width):
-            return t, np.ones_like(t)
-        low, high = (math.asinh((edge - self.centre) / self.width) for edge in (0.0, 1.0))
-        u = low + (high - low) * t
-        points = np.clip(self.centre + self.width * np.sinh(u), 0.0, 1.0)
-        return points, (high - low) * self.width * np.cosh(u)
-
-    def inverse(self, points: Array) -> Array:
-        """Where on [0, 1] the map takes these points from."""
-        if math.isinf(self.width):
-            return points
-        low, high = (math.asinh((edge - self.centre) / self.width) for edge in (0.0, 1.0))
-        return (np.arcsinh((points - self.centre) / self.width) - low) / (high - low)
-
-    @classmethod
-    def fit(cls, points: Array, moves: Array) -> SinhMap:
-        """The map for a function that `moves` so far from each point to the next: centred where it is fastest."""
-        steps = points[1:] - points[:-1]
-        speed = moves / steps
-        if not speed.min() < 0.8 * speed.max():
-            return cls(0.5, math.inf)
-        fast = speed > speed.max() / 2
-        excess = np.where(fast, speed - speed.max() / 2, 0.0) * steps
-        middle = (points[1:] + points[:-1]) / 2
-        # Half the half-width: measured on MiniLM's layers 0 to 5, within a node or two of the best at each.
-        return cls(float(excess @ middle / excess.sum()), max(float(steps[fast].sum()) / 4, 0.02))
-
-
-def mapped_gauss(n: int, chart: SinhMap) -> Table:
-    """The n-point Gauss rule in the map's own variable."""
-    table = gauss(n)
-    nodes, slope = chart(table.nodes)
-    return Table(nodes, table.weights * slope, table.check * slope)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pairlens.io.pairs import PairRow
-from pairlens.quadrature.rules import Adaptive, GaussLegendre
+from pairlens.quadrature import Adaptive, GaussLegendre
 from pairlens.study import picture
 from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.materials import Materials, cut

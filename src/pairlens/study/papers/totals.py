@@ -19,7 +19,7 @@ from pairlens.errors import InputError, NotConverged, ReferenceWarning, Truncati
 from pairlens.methods import Batch, Decomposition
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.model import Text
-from pairlens.quadrature.rules import Riemann, Rule, Table
+from pairlens.quadrature import NodeTable, Riemann, Rule
 from pairlens.study.materials import Materials
 from pairlens.study.statistics import Record
 from pairlens.study.views import View
@@ -30,11 +30,11 @@ from pairlens.text import Unit
 class Odd(Riemann):
     """The nodes that n equal steps have and n/2 do not: their sum plus half the sum of n/2 steps is that of n steps."""
 
-    def table(self) -> Table:
+    def table(self) -> NodeTable:
         """The new nodes, with the weights of n steps."""
         nodes = (np.arange(1, self.n + 1) / self.n)[:: 2 if self.n > 1 else 1]
         weights = np.full(len(nodes), 1 / self.n)
-        return Table(nodes, weights, weights)
+        return NodeTable(nodes, weights, weights)
 
 
 class Totals:
