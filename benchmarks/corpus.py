@@ -26,10 +26,10 @@ from sentence_transformers import util
 
 from pairlens import Lens
 from pairlens.corpus import Index
-from pairlens.corpus.ingest import Run
-from pairlens.io.tables import InputTable
+from pairlens.corpus.ingest import IngestRun
 from pairlens.corpus.layout import Layout
-from pairlens.corpus.pairs import Pairs, explain_pairs
+from pairlens.corpus.pairs import PairRequests, explain_pairs
+from pairlens.io.tables import InputTable
 from pairlens.text import sentences
 
 K = 10
@@ -60,7 +60,7 @@ def measure_building(lens: Lens, abstracts: Abstracts, folder: Path, options: Fi
     index = Index.create(path, lens, **options) if new else Index.open(path, lens)
     seen: list[int] = []
     clock = Clock()
-    report = Run(index, table, Layout.of(table, "text", "id", None), truncate=True)(progress=seen.append)
+    report = IngestRun(index, table, Layout.of(table, "text", "id", None), truncate=True)(progress=seen.append)
     fresh = sum(seen[1:])
     if not fresh:
         return index, {}
@@ -161,7 +161,7 @@ def measure_size(lens: Lens, index: Index, abstracts: Abstracts, claims: Claims,
         for precision in ("float16", "float32"):
             own = Index.create(Path(folder) / precision, lens, precision=precision, **how)
             own.add(some, truncate=True)
-            sizes[precision] = own._store.bytes / len(own)
+            sizes[precision] = own.store.bytes / len(own)
             stored = own.contributions([text["id"] for text in some])
             matrices[precision] = [lens.compare(query, c).matrix for query in queries for c in stored]
     return {
@@ -170,7 +170,7 @@ def measure_size(lens: Lens, index: Index, abstracts: Abstracts, claims: Claims,
         "bytes_a_text_itself": statistics.mean(len(text["text"].encode()) for text in some),
         "matrices": len(matrices["float16"]),
         "largest_change_of_an_entry": float(max(np.abs(a - b).max() for a, b in zip(*matrices.values(), strict=True))),
-        "bytes_a_text_whole_index": index._store.bytes / len(index),
+        "bytes_a_text_whole_index": index.store.bytes / len(index),
     }
 
 
@@ -185,7 +185,7 @@ def measure_lengths(lens: Lens, abstracts: Abstracts, count: int) -> list[Figure
             index.add(({"id": str(n), "text": text} for n, text in enumerate(texts)), truncate=True)
             took = clock.per(len(texts))
             parts = index.contributions([str(n) for n in range(len(texts))])
-            size = index._store.bytes / len(index)
+            size = index.store.bytes / len(index)
         units = statistics.mean(sum(unit.kind == "text" for unit in c.units) for c in parts)
         tokens = statistics.mean(len(c.tokens) for c in parts)
         found.append({"sentences": units, "tokens": tokens, **took, "bytes_a_text": size})
@@ -208,7 +208,7 @@ def measure_pairs(index: Index, abstracts: Abstracts, folder: Path, count: int) 
         drawn = np.random.default_rng(0).integers(0, len(names), (count, 2))
         writer.writerows([names[i], names[j]] for i, j in drawn)
     clock = Clock()
-    outcome = explain_pairs(index, Pairs.of(InputTable(str(path))), folder / "pairs", restart=True)
+    outcome = explain_pairs(index, PairRequests.of(InputTable(str(path))), folder / "pairs", restart=True)
     took = clock.per(outcome.explained)
     size = sum(part.stat().st_size for part in (folder / "pairs").glob("*.parquet")) / outcome.explained
     return {"pairs": outcome.explained, **took, "bytes_a_pair": size}

@@ -1,9 +1,8 @@
 """What a CUDA device makes of integrated-jacobian: one pair, a batch, and how far both are from the device's limit.
 
 Three parts, all in one run: single pairs with all-MiniLM-L6-v2, with and without captured graphs; a batch through a
-model of 12 layers x 768 with random weights, in each precision, with and without kernels of our own, beside the rate of
-matrix products of the same shapes; and the papers' algorithm with 50 steps for the same model. Results go to
-benchmarks/results/gpu.json.
+model of 12 layers x 768 with random weights, in each precision, beside the rate of matrix products of the same
+shapes; and the papers' algorithm with 50 steps for the same model. Results go to benchmarks/results/gpu.json.
 """
 
 from __future__ import annotations
@@ -24,9 +23,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch.utils.flop_counter import FlopCounterMode
 
 from pairlens import GaussLegendre, Lens
-from pairlens.autodiff import kernels
-from pairlens.autodiff.dual import Groups
-from pairlens.autodiff.modes import differentiable
+from pairlens.autodiff import Groups, differentiable
 from pairlens.model import Encoder
 
 A = "A man is playing a guitar on the stage and a woman sings."
@@ -154,7 +151,7 @@ def batch(model: Any, data: str, count: int) -> list[dict[str, Any]]:
         lens = Lens(model, device="cuda", precision=precision)
         texts = texts_of(encoder, data, count)
         assert encoder.takes_duals()
-        heads = encoder.heads(texts, LAYER, "padding", "unit")
+        heads = encoder.states(texts, LAYER, "padding", "unit")
         tail = encoder.tail(heads)
         rows = torch.arange(len(texts), device="cuda").repeat_interleave(NODES)
         alphas = torch.linspace(0.05, 0.95, NODES, device="cuda").repeat(len(texts))[:, None, None]
@@ -162,23 +159,12 @@ def batch(model: Any, data: str, count: int) -> list[dict[str, Any]]:
         labels = torch.arange(TOKENS, device="cuda").expand(len(rows), -1)
         groups = Groups.of(labels, TOKENS, torch.float32)
         with differentiable():
-            # Operations are counted where PyTorch sees the products.
-            strong, kernels.STRONG = kernels.STRONG, set()
-            try:
-                with FlopCounterMode(display=False) as counter:
-                    tail.derivatives(points, direction, rows, groups)
-            finally:
-                kernels.STRONG = strong
+            with FlopCounterMode(display=False) as counter:
+                tail.derivatives(points, direction, rows, groups)
             value = tail.derivatives(points, direction, rows, groups)
             passes = milliseconds(
                 lambda t=tail, g=groups, d=direction, p=points, r=rows: t.derivatives(p, d, r, g), 5, 2
             )
-            with_kernels, kernels.enabled = kernels.enabled, False
-            plain = tail.derivatives(points, direction, rows, groups)
-            plainly = milliseconds(
-                lambda t=tail, g=groups, d=direction, p=points, r=rows: t.derivatives(p, d, r, g), 3, 1
-            )
-            kernels.enabled = with_kernels
         truth = value if truth is None else truth
         rate = counter.get_total_flops() / passes / 1e9
         kind = torch.bfloat16 if precision == "bf16" else torch.float32
@@ -207,8 +193,6 @@ def batch(model: Any, data: str, count: int) -> list[dict[str, Any]]:
                 "precision": precision,
                 "texts": len(texts),
                 "passes_ms": passes / len(texts),
-                "passes_ms_without_kernels": plainly / len(texts),
-                "kernels_off": float((value - plain).norm() / plain.norm()),
                 "text_ms": fixed,
                 "tflops": rate,
                 "peak": peak,

@@ -20,7 +20,7 @@ from _scifact import default_data, read_abstracts, read_claims, write_down
 
 from pairlens import Lens, Shapley
 from pairlens.attribution.contributions import Contributions
-from pairlens.corpus.settings import Settings
+from pairlens.corpus.settings import IndexSettings
 from pairlens.methods.shapley import NEAR
 
 QUERIES, LEAST, TRUTH = 8, 4, 400
@@ -79,7 +79,7 @@ def main() -> None:
     figures: dict[str, Any] = {}
     for name, choice in CHOICES.items():
         start = time.process_time()
-        found = list(lens.decompose(texts, progress=False, **Settings.of(lens, **choice).options()))
+        found = list(lens.decompose(texts, progress=False, **IndexSettings.of(lens, **choice).options()))
         seconds = (time.process_time() - start) / len(texts)
         shares, same = agreement(lens, queries, found, truth)
         figures[name] = {"cpu_seconds": seconds, "agreement": shares, "same_strongest": same}

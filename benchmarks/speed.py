@@ -25,8 +25,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from pairlens import GaussLegendre, Lens, Shapley
 from pairlens.attribution import Decomposer, Job, stream_explanations
-from pairlens.autodiff.dual import Groups
-from pairlens.autodiff.modes import differentiable
+from pairlens.autodiff import Groups, differentiable
 
 A, B = versus_papers.A, versus_papers.B
 WORDS = (
@@ -63,7 +62,7 @@ def share(lens: Lens) -> None:
     """(b) The rate of tail passes, and of matrix products of the same shapes."""
     encoder: Any = lens.encoder
     for layer, nodes in ((5, 6), (0, 6)):
-        heads = encoder.heads([encoder.read(A)], layer, "padding", "unit")
+        heads = encoder.states([encoder.read(A)], layer, "padding", "unit")
         tail, rows = encoder.tail(heads), torch.zeros(nodes, dtype=torch.long)
         tokens = heads.x.shape[1]
         groups = Groups.of(torch.arange(tokens)[None], tokens, torch.float32).of_rows(rows)
@@ -203,7 +202,7 @@ def alternatives(lens: Lens) -> None:
     ours = seconds(lambda: lens.explain(A, B, layer=0), 2)
     total = 0.0
     for text in (A, B):
-        heads = encoder.heads([encoder.read(text)], 0, "padding", "unit")
+        heads = encoder.states([encoder.read(text)], 0, "padding", "unit")
         tail = encoder.tail(heads)
 
         def embed(states: torch.Tensor, tail: Any = tail) -> torch.Tensor:

@@ -1,5 +1,4 @@
-"""Rules for tangents: the same derivatives as PyTorch's own forward mode, on every family; what they cannot do is left
-to it."""
+"""Derivatives by dual numbers equal those of PyTorch's forward mode, on every family of models."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from torch.func import jvp, vmap
 
 import zoo
 from pairlens import Adaptive, GaussLegendre, Lens
-from pairlens.autodiff import attention, deferred, dual, operations
+from pairlens.autodiff import attention, deferred, derivatives, dual
 from pairlens.autodiff.modes import differentiable
 from pairlens.model.encoder import Encoder
 
@@ -22,9 +21,9 @@ A, B = zoo.TEXTS[:2]
 FLOAT32_INSIDE = ("modernbert", "qwen3", "gemma3", "embeddinggemma")
 
 
-def derivatives(encoder: Encoder, layer: int, labels: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Derivatives at three points of a text's path by the rules, and by PyTorch, (points, groups, dim)."""
-    heads = encoder.heads([encoder.read(A)], layer, "padding", "unit")
+def both_modes(encoder: Encoder, layer: int, labels: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return derivatives at three points of a text's path by dual numbers, and by PyTorch, (points, groups, dim)."""
+    heads = encoder.states([encoder.read(A)], layer, "padding", "unit")
     tail, rows = encoder.tail(heads), torch.zeros(3, dtype=torch.long)
     alphas = torch.tensor([0.1, 0.5, 0.9], dtype=encoder.dtype)[:, None, None]
     points, direction = torch.lerp(heads.r[rows], heads.x[rows], alphas), (heads.x - heads.r)[rows]
@@ -38,34 +37,34 @@ def derivatives(encoder: Encoder, layer: int, labels: list[int]) -> tuple[torch.
     with differentiable():
         expected = vmap(along, out_dims=1)(torch.arange(len(groups)))
         halves = [groups.part(slice(0, 2)), groups.part(slice(2, len(groups)))]
-        found = [operations.push(lambda h: tail(h, rows), points, direction, half)[1] for half in halves]
-    return torch.cat(found, 1), expected
+        ours = [derivatives(lambda h: tail(h, rows), points, direction, half) for half in halves]
+    return torch.cat(ours, 1), expected
 
 
 @pytest.mark.parametrize("family", zoo.FAMILIES)
-def test_rules_say_what_forward_mode_says(family):
+def test_derivatives_equal_forward_mode_for_every_family(family):
     encoder = Encoder(zoo.encoder(family), dtype=torch.float64)
     count = len(encoder.read(A).tokens)
     alone, scattered = list(range(count)), [-1, *(i % 3 for i in range(count - 1))]
     for layer in range(encoder.layers() + 1):
         for labels in (alone, scattered):
-            found, expected = derivatives(encoder, layer, labels)
+            result, expected = both_modes(encoder, layer, labels)
             limit = 1e-6 if family in FLOAT32_INSIDE else 1e-12
-            assert (found - expected).norm() <= limit * expected.norm()
+            assert (result - expected).norm() <= limit * expected.norm()
     assert encoder.takes_duals()
 
 
-def test_attention_in_blocks_is_attention(monkeypatch):
+def test_attention_in_blocks_equals_attention_at_once(monkeypatch):
     encoder = Encoder(zoo.encoder("bert"), dtype=torch.float64)
     labels = list(range(len(encoder.read(A).tokens)))
-    whole, _ = derivatives(encoder, 0, labels)
+    whole, _ = both_modes(encoder, 0, labels)
     monkeypatch.setattr(attention, "BLOCK", 1)
-    blocks, _ = derivatives(encoder, 0, labels)
+    blocks, _ = both_modes(encoder, 0, labels)
     assert torch.allclose(whole, blocks, atol=1e-14)
 
 
 @pytest.mark.parametrize("twice", [False, True])
-def test_what_a_projection_gives_may_be_wanted_twice(twice):
+def test_a_projection_may_be_used_twice(twice):
     torch.manual_seed(0)
     n, tokens, width = 2, 5, 8
     up, down = torch.randn(16, width, dtype=torch.float64), torch.randn(width, 16, dtype=torch.float64)
@@ -78,11 +77,11 @@ def test_what_a_projection_gives_may_be_wanted_twice(twice):
 
     points, direction = torch.randn(2, n, tokens, width, dtype=torch.float64)
     groups = dual.Groups.of(torch.arange(tokens)[None], tokens, torch.float64).of_rows(torch.zeros(n, dtype=torch.long))
-    found = operations.push(layer, points, direction, groups)[1]
+    result = derivatives(layer, points, direction, groups)
     for token in range(tokens):
         tangent = torch.zeros_like(direction)
         tangent[:, token] = direction[:, token]
-        assert torch.allclose(found[:, token], jvp(layer, (points,), (tangent,))[1], atol=1e-12)
+        assert torch.allclose(result[:, token], jvp(layer, (points,), (tangent,))[1], atol=1e-12)
 
 
 class Odd(nn.Module):
@@ -94,7 +93,7 @@ class Odd(nn.Module):
         return {**features, "sentence_embedding": states}
 
 
-def test_what_has_no_rule_goes_the_general_way():
+def test_operations_without_a_rule_use_forward_mode():
     model = zoo.encoder("bert", normalize=False, similarity="dot")
     model.append(Odd())
     lens = Lens(model, dtype="float64")
@@ -107,10 +106,12 @@ def test_what_has_no_rule_goes_the_general_way():
     assert max(e.gap_a, e.gap_b) < 1e-2
 
 
-def test_a_wrong_rule_is_found_out(monkeypatch):
+def test_a_wrong_rule_is_detected(monkeypatch):
     def wrong(func, args, kwargs):
-        found = right(func, args, kwargs)
-        return found.like(found.primal, found.tangent * 1.01, found.axis) if isinstance(found, dual.Dual) else found
+        result = right(func, args, kwargs)
+        if not isinstance(result, dual.Dual):
+            return result
+        return result.like(result.primal, result.tangent * 1.01, result.axis)
 
     right = dual.RULES[torch.nn.functional.gelu]
     monkeypatch.setitem(dual.RULES, torch.nn.functional.gelu, wrong)
@@ -127,7 +128,7 @@ def test_both_ways_give_the_same_explanation(monkeypatch):
         np.testing.assert_allclose(ruled.matrix, general.matrix, atol=1e-12)
 
 
-def test_the_first_layer_makes_one_projection_for_all_groups():
+def test_the_first_layer_projects_all_groups_at_once():
     # Its queries, keys and values of every group are rows of one pass; behind attention there is one for each.
     encoder = Encoder(zoo.encoder("bert"), dtype=torch.float64)
     seen: list[int] = []
@@ -139,7 +140,7 @@ def test_the_first_layer_makes_one_projection_for_all_groups():
 
     dual.RULES[torch.nn.functional.linear] = watched
     try:
-        derivatives(encoder, 2, list(range(len(encoder.read(A).tokens))))
+        both_modes(encoder, 2, list(range(len(encoder.read(A).tokens))))
     finally:
         dual.RULES[torch.nn.functional.linear] = right
     assert seen[:3] == [1, 1, 1]
@@ -157,12 +158,12 @@ def test_the_last_layer_sums_before_it_projects(monkeypatch):
         return plain(tangent, weight)
 
     monkeypatch.setattr(deferred, "project", watched)
-    found, expected = derivatives(encoder, 2, list(range(len(encoder.read(A).tokens))))
-    assert (found - expected).norm() <= 1e-12 * expected.norm()
+    result, expected = both_modes(encoder, 2, list(range(len(encoder.read(A).tokens))))
+    assert (result - expected).norm() <= 1e-12 * expected.norm()
     assert [ndim for ndim, out, inner in rows if out < inner] == [3, 3]  # once for each half of the groups
 
 
-def test_writing_does_not_change_what_was_made_before():
+def test_writing_in_place_does_not_change_earlier_results():
     x, t = torch.randn(2, 3, 4), torch.randn(2, 1, 3, 4)
     groups = dual.Groups.of(torch.arange(3).expand(2, 3), 3, x.dtype)
     weight = torch.randn(4, 4)
@@ -172,7 +173,7 @@ def test_writing_does_not_change_what_was_made_before():
         h += 1.0 * h
         return (y + h).sum(1)
 
-    found = operations.push(lambda h: function(h * 1.0), x, t[:, 0], groups)[1]
+    result = derivatives(lambda h: function(h * 1.0), x, t[:, 0], groups)
     mask = groups.mask(x.dtype)[..., None]
     expected = ((t * mask) @ weight.T + 2 * t * mask).sum(2)
-    assert torch.allclose(found, expected, atol=1e-5)
+    assert torch.allclose(result, expected, atol=1e-5)

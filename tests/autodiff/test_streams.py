@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -53,10 +54,11 @@ def test_what_is_given_up_is_closed():
 def test_a_lane_is_left_as_it_was_entered_even_by_an_error(monkeypatch):
     streams: list[object] = []
     monkeypatch.setattr(torch.cuda, "set_stream", streams.append)
-    lane = _Lane("own", "outside", "another device's")  # pyright: ignore[reportArgumentType]
+    own, outside, other = (Mock(spec=torch.cuda.Stream) for _ in range(3))
+    lane = _Lane(own, outside, other)
     with lane:
-        assert streams == ["own"]
-    assert streams == ["own", "outside", "another device's"]
+        assert streams == [own]
+    assert streams == [own, outside, other]
     with pytest.raises(KeyError), lane:
         raise KeyError
-    assert streams[3:] == ["own", "outside", "another device's"]
+    assert streams[3:] == [own, outside, other]

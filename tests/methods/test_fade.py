@@ -14,11 +14,11 @@ from tokenizers import processors
 import zoo
 from pairlens import Fade, Lens
 from pairlens.errors import InputError, ModelError, NotConverged
+from pairlens.methods import Batch, Decomposition
 from pairlens.model.encoder import Encoder
 from pairlens.model.gates import POWERS, Attention, Gates
 from pairlens.model.tokenize import Text
-from pairlens.quadrature.integrate import Integral
-from pairlens.quadrature.rules import Adaptive, GaussLegendre, Rule
+from pairlens.quadrature import Adaptive, GaussLegendre, Rule
 from pairlens.text import group
 from snapshots import save_adjusted, snapshot
 
@@ -39,13 +39,12 @@ def encoder_of(family: str, dtype: torch.dtype = DOUBLE) -> Encoder:
 
 def fade(
     encoder: Encoder, *texts: str, rule: Rule | None = None, space: str = "raw", role: Any = None, positions="close"
-) -> list[Integral]:
-    """Token-level contributions of texts of one length."""
+) -> list[Decomposition]:
+    """Return token-level decompositions of texts of one length."""
     read = [encoder.read(text, role) for text in texts]
     labels = [list(range(len(text.tokens))) for text in read]
     counts = [len(row) for row in labels]
-    found = Fade(positions).decompose(encoder, read, labels, counts, space=space, rule=rule or Adaptive(1e-3))
-    return [integral for integral, _ in found]
+    return Fade(positions).decompose(encoder, Batch(read, labels, counts, space), rule or Adaptive(1e-3))
 
 
 def gated(encoder: Encoder, text: Text, gates: Any, positions: str = "close") -> np.ndarray:
@@ -243,14 +242,14 @@ def test_groups_add_up():
     tokens = fade(encoder, text.text, rule=rule)[0].values
     units, labels = group(text.text, text.units, "word", finest=True)
     count = len(units)
-    (words, output), *_ = Fade().decompose(encoder, [text], [labels], [count], space="raw", rule=rule)
+    (words,) = Fade().decompose(encoder, Batch([text], [labels], [count], "raw"), rule)
     expected = np.zeros_like(words.values)
     np.add.at(expected, list(labels), tokens)
     np.testing.assert_allclose(words.values, expected, atol=1e-12)
     assert count < len(tokens)
-    assert output == pytest.approx(encoder.outputs([text])[0])
+    assert words.output == pytest.approx(encoder.outputs([text])[0])
     # Whatever is grouped with special tokens, and groups that hold no token.
-    ((mixed, _),) = Fade().decompose(encoder, [text], [[3] * len(tokens)], [5], space="raw", rule=rule)
+    (mixed,) = Fade().decompose(encoder, Batch([text], [[3] * len(tokens)], [5], "raw"), rule)
     np.testing.assert_allclose(mixed.values[3], tokens.sum(0), atol=1e-12)
     assert not np.delete(mixed.values, 3, 0).any()
     assert mixed.values.shape == (5, zoo.HIDDEN)
@@ -265,14 +264,14 @@ def test_texts_of_one_length_go_together():
     labels = [list(range(len(plain.tokens)))] * 3
     counts = [len(plain.tokens)] * 3
     assert texts[0].kept != texts[1].kept
-    together = Fade().decompose(encoder, texts, labels, counts, space="unit", rule=rule)
-    for text, (found, output) in zip(texts, together, strict=True):
-        ((alone, own),) = Fade().decompose(encoder, [text], labels[:1], counts[:1], space="unit", rule=rule)
-        assert alone.nodes == found.nodes
-        np.testing.assert_allclose(found.values, alone.values, atol=1e-12)
-        np.testing.assert_allclose(output, own, atol=1e-12)
-    assert not together[1][0].values[3].any()
-    assert together[0][0].values[3].any()
+    together = Fade().decompose(encoder, Batch(texts, labels, counts, "unit"), rule)
+    for text, in_batch in zip(texts, together, strict=True):
+        (alone,) = Fade().decompose(encoder, Batch([text], labels[:1], counts[:1], "unit"), rule)
+        assert alone.nodes == in_batch.nodes
+        np.testing.assert_allclose(in_batch.values, alone.values, atol=1e-12)
+        np.testing.assert_allclose(in_batch.output, alone.output, atol=1e-12)
+    assert not together[1].values[3].any()
+    assert together[0].values[3].any()
 
 
 @pytest.mark.parametrize("include_prompt", [True, False])
@@ -295,7 +294,7 @@ def test_adjusted_models_begin_at_zero(family, tmp_path: Path):
     assert encoder.adjusted
     (integral,) = fade(encoder, A)
     assert not integral.reference.any()
-    heads = encoder.heads([encoder.read(A)], 0, "padding", "raw")
+    heads = encoder.states([encoder.read(A)], 0, "padding", "raw")
     np.testing.assert_allclose(integral.embedding, encoder.arrived(heads.pending)[1][0])
     assert integral.gap <= 1e-3
     if family == "roberta":

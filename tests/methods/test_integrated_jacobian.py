@@ -130,7 +130,7 @@ def test_features_are_the_papers_too(family):
 @pytest.mark.parametrize("family", zoo.FAMILIES)
 def test_forward_is_reverse_is_finite_differences(family, layer):
     encoder: Any = lens(family).encoder
-    heads = encoder.heads([encoder.read(A)], layer, "padding", "raw")
+    heads = encoder.states([encoder.read(A)], layer, "padding", "raw")
     tokens = heads.x.shape[1]
     labels = torch.arange(tokens)[None, :, None]
     problems = Problems(encoder.tail(heads), heads.x, heads.r, labels, (tokens,), cost=2**20)

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pairlens.autodiff import kernels
 from pairlens.autodiff.dual import Dual, Unruled, by_forward_mode, narrow
 
 
@@ -31,20 +30,13 @@ def attention(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         key, value = (_repeat_heads(x, query.shape[1] // x.shape[1]) for x in (key, value))
     scale = query.shape[-1] ** -0.5 if given.get("scale") is None else given["scale"]
     mask = _allowed(query) if given.get("is_causal") else mask
-    local, fused = all(x.axis == 2 for x in (query, key, value)), kernels.mixes(query.primal)
-    if local and not fused:
+    if all(x.axis == 2 for x in (query, key, value)):
         return _locally(query, key, value, scale, mask)
-    if not local:
-        query, key, value = query.spread(), key.spread(), value.spread()
+    query, key, value = query.spread(), key.spread(), value.spread()
     share = _shares(torch.matmul(query.primal, key.primal.mT), scale, mask)
     primal = torch.matmul(share, value.primal)
     with narrow(primal):
-        if not fused:
-            return query.like(primal, _mix(share, primal, query, key, value, scale))
-        states = [x.primal for x in (query, key, value)]
-        tangents = [x.tangent.expand(-1, len(x.groups), -1, -1, -1) for x in (query, key, value)]
-        labels = query.groups.labels if local else None
-        return query.like(primal, kernels.mix(share, primal, states, tangents, scale, labels))
+        return query.like(primal, _mix(share, primal, query, key, value, scale))
 
 
 def _allowed(query: Dual) -> Tensor:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pairlens.autodiff import kernels
 from pairlens.autodiff.dual import Dual, Lazy, by_tokens, project
 
 
@@ -45,8 +44,6 @@ class Scaled:
 
 def scaled(tangent: Tensor, slope: Tensor, *, own: bool = False) -> Tensor:
     """Tangents times what belongs to their primal; in their place where they are nobody else's."""
-    if kernels.scales(tangent, slope):
-        return kernels.scale(tangent, slope)
     return tangent.mul_(slope[:, None]) if own else tangent * slope[:, None]
 
 
@@ -62,9 +59,6 @@ class Norm:
 
 def normalised(tangent: Tensor, norm: Norm, rest: Dual | None = None) -> Tensor:
     """The tangents of a layer normalisation; with a `rest` to be added before, they are nobody else's."""
-    if kernels.normalises(tangent):
-        more = None if rest is None else rest.spread().tangent
-        return kernels.normalise(tangent, more, norm.primal, norm.mean, norm.rstd, norm.weight)
     if rest is not None:
         tangent = _added(tangent, rest)
     axis = 2 if by_tokens(tangent) else 1
@@ -138,10 +132,7 @@ class Ending:
 
 
 def _pooled(lazy: Lazy, share: Tensor, along: Tensor) -> tuple[Tensor, Tensor]:
-    """The tokens' weighted sum of tangents, and their products with a vector for every token; see `kernels.pool`."""
-    tangent = lazy()
-    if kernels.pools(tangent):
-        return kernels.pool(tangent, share, along)
-    moved = tangent.transpose(1, 2).contiguous()
+    """The tokens' weighted sum of tangents, and their products with a vector for every token."""
+    moved = lazy().transpose(1, 2).contiguous()
     total = share[:, None] @ moved.flatten(2)
     return total.view(len(moved), *moved.shape[2:]), (along[:, :, None] @ moved.mT)[:, :, 0].mT

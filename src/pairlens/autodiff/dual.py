@@ -26,7 +26,6 @@ from torch import Tensor
 from torch.func import jvp, vmap
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-from pairlens.autodiff import kernels
 from pairlens.shapes import Array
 
 RULES: dict[Any, Callable[..., Any]] = {}
@@ -59,6 +58,16 @@ class Groups:
         order = torch.argsort(~mine, dim=-1, stable=True)[..., :size]
         return cls(labels, order.to(labels.device), mine.gather(-1, order).to(labels.device, dtype))
 
+    @classmethod
+    def cached(cls, labels: Array, count: int, dtype: torch.dtype, device: torch.device) -> Groups:
+        """As `of` for labels on the host, (texts, tokens), cached on the device: texts of one length share them."""
+        return _cached(labels.astype(np.int64).tobytes(), labels.shape, count, dtype, device)
+
+    @property
+    def tensors(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The arguments that make these groups."""
+        return self.labels, self.members, self.valid
+
     def __len__(self) -> int:
         return self.members.shape[1]
 
@@ -77,16 +86,11 @@ class Groups:
         return (self.labels[:, None] == torch.arange(len(self), device=self.labels.device)[:, None]).to(dtype)
 
 
-def grouped(labels: Array, count: int, dtype: torch.dtype, device: torch.device) -> Groups:
-    """`Groups.of` labels on the host, (texts, tokens), kept on the device: texts of one length share them."""
-    return _grouped(labels.astype(np.int64).tobytes(), labels.shape, count, dtype, device)
-
-
 @functools.lru_cache(maxsize=64)
-def _grouped(labels: bytes, shape: tuple[int, ...], count: int, dtype: torch.dtype, device: torch.device) -> Groups:
+def _cached(labels: bytes, shape: tuple[int, ...], count: int, dtype: torch.dtype, device: torch.device) -> Groups:
     with torch.inference_mode(False):
         host = Groups.of(torch.frombuffer(bytearray(labels), dtype=torch.long).view(shape), count, dtype)
-        return Groups(*(own.to(device) for own in (host.labels, host.members, host.valid)))
+        return Groups(*(tensor.to(device) for tensor in host.tensors))
 
 
 class Lazy:
@@ -204,8 +208,6 @@ def project(tangent: Tensor, weight: Tensor) -> Tensor:
     """Tangents times a weight, as exactly as the policy says."""
     if _policy[-1] == "bf16" and tangent.dtype == torch.float32:
         return F.linear(tangent.bfloat16(), weight.bfloat16()).float()
-    if _policy[-1] == "highest" and kernels.multiplies(tangent, weight):
-        return kernels.multiply(tangent, weight)
     with narrow(tangent):
         if by_tokens(tangent):
             return F.linear(tangent.transpose(1, 2), weight).transpose(1, 2)

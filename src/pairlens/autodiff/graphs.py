@@ -12,10 +12,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from pairlens.autodiff.streams import Pending
+from pairlens.shapes import Array
 
 KEPT = 256
 """Graphs that are kept; the one not used for longest goes first."""
@@ -41,6 +43,16 @@ class Graphs:
     def take(self, tokens: int) -> bool:
         """Whether work on so many tokens, those of all tangents counted, had better be captured."""
         return self.enabled and tokens <= SMALL
+
+    def pad(self, asked: Array, least: int) -> Array:
+        """Return points with their factors, (2 + factors, points), padded to one of few sizes.
+
+        The padding repeats the last point with factors of zero.
+        """
+        count = asked.shape[1]
+        padded = np.empty((len(asked), _padded_count(count, least)))
+        padded[:, :count], padded[:2, count:], padded[2:, count:] = asked, asked[:2, -1:], 0.0
+        return padded
 
     def run(
         self, name: Hashable, function: Function, inputs: Sequence[Tensor], wanted: int
@@ -181,7 +193,7 @@ def _on_host(tensor: Tensor) -> Tensor:
     return host.copy_(tensor)
 
 
-def padded(count: int, least: int = 1) -> int:
-    """A number of points at least as large, of which there are few, so that few shapes are seen."""
+def _padded_count(count: int, least: int) -> int:
+    """Return a number of points that is at least as large, one of few, so that few shapes are seen."""
     step = max(1, 2 ** max(0, (count - 1).bit_length() - 2))
     return max(least, -(-count // step) * step)

@@ -12,29 +12,9 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from pairlens.autodiff import kernels
 from pairlens.autodiff.attention import attention
 from pairlens.autodiff.deferred import Ending, Norm, Projection, Scaled, normalised, scaled
-from pairlens.autodiff.dual import RULES, Dual, Groups, Unruled, bare, by_forward_mode
-
-
-def push(
-    function: Callable[[Tensor], Tensor], points: Tensor, direction: Tensor, groups: Groups
-) -> tuple[Tensor, Tensor]:
-    """Values of a function at points, (n, dim), and its derivatives in every group's direction, (n, groups, dim).
-
-    Args:
-        function: maps states (n, tokens, width) to embeddings (n, dim).
-        points: the states.
-        direction: the sum of all groups' tangents, (n, tokens, width).
-        groups: which tokens belong together, for every point.
-    """
-    start: Any = Dual.__new__(Dual, points, direction[:, None], groups, axis=1)
-    found = function(start)
-    if not isinstance(found, Dual):
-        return found, torch.zeros(len(found), len(groups), found.shape[-1], dtype=found.dtype, device=found.device)
-    found = found.spread()
-    return found.primal, found.tangent
+from pairlens.autodiff.dual import RULES, Dual, Unruled, bare, by_forward_mode
 
 
 def _writing(plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -62,10 +42,7 @@ def _linear(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     if not isinstance(x, Dual) or isinstance(weight, Dual) or x.axis == x.ndim - 1:
         return by_forward_mode(func, args, kwargs)
     bias = args[2] if len(args) > 2 else kwargs.get("bias")
-    if kernels.multiplies(x.primal, weight):
-        primal = kernels.multiply(x.primal, weight, bias)
-    else:
-        primal = func(x.primal, weight, bias)
+    primal = func(x.primal, weight, bias)
     if x.axis is None and weight.shape[0] <= weight.shape[1]:
         return x.like(primal, Ending(x.now(), weight))
     return x.like(primal, Projection(x.lazy, weight), x.axis)

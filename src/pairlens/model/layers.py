@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from pairlens.autodiff.modes import capturing
+from pairlens.autodiff import capturing
 from pairlens.errors import ModelError
 
 M = TypeVar("M", bound=nn.Module)

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from pairlens.autodiff.modes import differentiable
+from pairlens.autodiff import differentiable
 from pairlens.errors import InputError, ModelError, NumericalError
 from pairlens.model.adjusted_layout import ADJUSTED, class_name
 from pairlens.model.layers import tap_layers, twin, untap
