@@ -53,7 +53,7 @@ def build(path: Path, data: Path, lens: Any = None, *, cluster: Any = None, chun
     layout = Layout.of(table, None, "id" if "id" in table.columns else None, None)
     made = (path / "texts.lance").is_dir()
     index = Index.open(path, lens) if made else Index.create(path, lens, metadata=layout.metadata, **options)
-    run = building.Run(index, table, layout, chunk=chunk)
+    run = building.IngestRun(index, table, layout, chunk=chunk)
     return index, run(cluster=cluster), run
 
 
@@ -80,7 +80,7 @@ def build_elsewhere(path: str, data: str, model: str, committed: int, limit: int
 
 def rows(index: Index) -> list[dict[str, Any]]:
     """Everything that an index holds, by name, bit by bit."""
-    table = index._store._table.to_arrow()
+    table = index.store._table.to_arrow()
     found = []
     for row in table.to_pylist():
         row = {name: np.asarray(value).tobytes() if _numeric(value) else value for name, value in row.items()}

@@ -99,11 +99,11 @@ def test_another_model_is_refused(made, invoke, tmp_path):
 def test_delete_verify_and_approximate(own, invoke):
     done = invoke("index", "--out", own, "--delete", "t0", "--delete", "nobody", "--verify", "--sample", "3")
     assert "1 of 2 texts deleted" in done.stderr
-    assert "3 texts taken apart again: the largest difference is" in done.stderr
+    assert "3 texts decomposed again: the largest difference is" in done.stderr
     assert "approximate search is ready" in invoke("index", "--out", own, "--approximate").stderr
     assert "  1  " in invoke("search", own, "coffee", "--approximate", "-k", "2").stdout
     index = Index.open(own)
-    index._store.write(index._store._table.to_arrow().take([1]), replace=False)
+    index.store.write(index.store._table.to_arrow().take([1]), replace=False)
     done = invoke("index", "--out", own, "--verify", "--sample", "2", code=1)
     assert "is there more than once" in done.stderr
 

@@ -19,8 +19,9 @@ import zoo
 from pairlens import Lens
 from pairlens.corpus import Index
 from pairlens.corpus import ingest as building
-from pairlens.corpus.cluster import Cluster, Model, _Fault, _Worker
+from pairlens.corpus.cluster import Cluster, WorkerModel, _Fault, _Worker
 from pairlens.errors import InputError, ModelError, StoreError
+from pairlens.io.tables import InputTable
 
 ROWS, CHUNK = 96, 4
 
@@ -60,7 +61,7 @@ def test_a_cluster_makes_the_same_index_and_a_killed_worker_changes_nothing(in_p
         take(commits, done)
 
     monkeypatch.setattr(building._Commits, "take", take_and_kill)
-    cluster = Cluster("local", Model(model), workers=2)
+    cluster = Cluster("local", WorkerModel(model), workers=2)
     found, again, other = corpora.build(tmp_path / "index", data, Lens(model), cluster=cluster, chunk=CHUNK)
     assert killed
     assert again == report
@@ -77,8 +78,8 @@ torch.set_num_threads(1)
 from pathlib import Path
 import corpora
 from pairlens import Lens
-from pairlens.corpus.cluster import Cluster, Model
-cluster = Cluster("local", Model({model!r}), workers=2)
+from pairlens.corpus.cluster import Cluster, WorkerModel
+cluster = Cluster("local", WorkerModel({model!r}), workers=2)
 corpora.build(Path({index!r}), Path({data!r}), Lens({model!r}), cluster=cluster, chunk={chunk})
 """
 
@@ -146,7 +147,7 @@ def test_what_goes_wrong_in_a_worker_travels_as_a_value(make, kind, said):
     ("items", "make", "kind", "said"),
     [
         (NUMBERS, partial(int, "x"), StoreError, "a worker failed with ValueError"),
-        (partial(Input, "/nowhere.csv"), SQUARE, InputError, "there is no file"),
+        (partial(InputTable, "/nowhere.csv"), SQUARE, InputError, "there is no file"),
     ],
 )
 def test_what_goes_wrong_on_a_cluster_is_said_in_its_own_words(items, make, kind, said, capfd):
@@ -161,7 +162,10 @@ def test_a_worker_that_cannot_load_the_model_says_so(in_process, tmp_path, model
     zoo.encoder("mpnet").save(str(tmp_path / "other"))
     with pytest.raises(InputError, match="was made with the model"):
         corpora.build(
-            tmp_path / "index", data, Lens(model), cluster=Cluster("local", Model(str(tmp_path / "other")), workers=1)
+            tmp_path / "index",
+            data,
+            Lens(model),
+            cluster=Cluster("local", WorkerModel(str(tmp_path / "other")), workers=1),
         )
 
 

@@ -16,7 +16,7 @@ import corpora
 import zoo
 from pairlens import IntegratedJacobian, Lens, Shapley
 from pairlens.corpus import Index
-from pairlens.corpus.settings import fingerprint
+from pairlens.corpus.identity import fingerprint
 from pairlens.errors import InputError, StoreError
 
 TEXTS = corpora.texts(40)
@@ -422,9 +422,9 @@ def test_verify(index):
 
 def test_verify_sees_a_changed_record(empty):
     empty.add([record(i) for i in range(6)])
-    rows = empty._store._table.to_arrow()
+    rows = empty.store._table.to_arrow()
     stolen = rows.take([1]).set_column(0, rows.schema.field("id"), [["t0"]])
-    empty._store.write(stolen.set_column(1, rows.schema.field("text"), rows.take([0]).column("text")), replace=True)
+    empty.store.write(stolen.set_column(1, rows.schema.field("text"), rows.take([0]).column("text")), replace=True)
     found = empty.verify(6)
     assert found.wrong == ("t0",)
     assert not found.passed
@@ -432,7 +432,7 @@ def test_verify_sees_a_changed_record(empty):
 
 def test_verify_sees_a_doubled_record(empty):
     empty.add([record(i) for i in range(3)])
-    empty._store.write(empty._store._table.to_arrow().take([1]), replace=False)
+    empty.store.write(empty.store._table.to_arrow().take([1]), replace=False)
     found = empty.verify(2)
     assert found.doubled == ("t1",)
     assert not found.passed

@@ -17,7 +17,7 @@ import corpora
 from pairlens import Lens
 from pairlens.corpus import Index
 from pairlens.corpus import ingest as building
-from pairlens.corpus.ingest import Run
+from pairlens.corpus.ingest import IngestRun
 from pairlens.corpus.layout import Layout
 from pairlens.corpus.parts import Parts
 from pairlens.corpus.records import make_schema
@@ -91,10 +91,10 @@ def test_the_index_is_what_adding_the_records_gives(undisturbed, lens, tmp_path)
 
 def test_the_same_command_again_does_nothing(undisturbed, lens):
     data, index, report, _ = undisturbed
-    version = index._store._table.version
+    version = index.store._table.version
     again, second, _ = corpora.build(index.path, data, lens)
     assert second == report
-    assert again._store._table.version == version
+    assert again.store._table.version == version
 
 
 def test_a_file_that_has_grown(undisturbed, lens, tmp_path):
@@ -119,9 +119,9 @@ def test_update_replaces_and_leaves_the_rest_alone(lens, tmp_path):
     path.write_text("\n".join(map(json.dumps, records)))
     table = InputTable(str(path))
     layout = Layout.of(table, None, "id", None)
-    refused = Run(index, table, layout)()
+    refused = IngestRun(index, table, layout)()
     assert (refused.rejected, refused.there) == (1, 19)
-    report = Run(index, table, layout, update=True)()
+    report = IngestRun(index, table, layout, update=True)()
     assert (report.updated, report.there, report.rejected, len(index)) == (1, 19, 0, 20)
     assert index.contributions(["3"])[0].text == "Changed."
 
@@ -144,9 +144,9 @@ def test_progress_counts_every_row_once(lens, tmp_path):
     layout = Layout.of(table, None, "id", None)
     index = Index.create(tmp_path / "index", lens, metadata=layout.metadata, method="output")
     seen: list[int] = []
-    Run(index, table, layout, chunk=8)(progress=seen.append)
+    IngestRun(index, table, layout, chunk=8)(progress=seen.append)
     assert sum(seen) == table.count() == 25
-    Run(index, table, layout, chunk=8)(progress=seen.append)
+    IngestRun(index, table, layout, chunk=8)(progress=seen.append)
     assert sum(seen) == 50
 
 
@@ -264,7 +264,7 @@ def test_a_half_written_index_or_part_is_not_taken_for_a_whole_one(undisturbed, 
         Index.open(path, lens)
     table = InputTable(str(undisturbed[0]))
     layout = Layout.of(table, None, "id", None)
-    run = Run(Index.create(path, lens, metadata=layout.metadata), table, layout, chunk=8)
+    run = IngestRun(Index.create(path, lens, metadata=layout.metadata), table, layout, chunk=8)
     (run.folder / "parts").mkdir(parents=True)
     (run.folder / "parts" / ".abc.tmp").write_bytes(b"half a part")
     (run.folder / "journal.jsonl").write_bytes(b'{"format": "pairlens.ba')

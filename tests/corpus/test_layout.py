@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pairlens.corpus.layout import Layout
-from pairlens.corpus.records import Reject, Text
+from pairlens.corpus.records import Reject, TextRecord
 from pairlens.errors import InputError
 from pairlens.io.tables import InputTable
 
@@ -23,8 +23,8 @@ def test_ids_texts_and_metadata_come_from_their_columns(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("id,text,year\na,One.,1999\nb,Two.,\n")
     assert read(path, id="id", metadata={"year": "int"}) == [
-        Text("a", "One.", {"year": 1999}, 1, 2),
-        Text("b", "Two.", {"year": None}, 2, 3),
+        TextRecord("a", "One.", {"year": 1999}, 1, 2),
+        TextRecord("b", "Two.", {"year": None}, 2, 3),
     ]
 
 
@@ -53,8 +53,8 @@ def test_types_of_metadata(tmp_path):
     kinds = {"n": "int", "x": "float", "ok": "bool", "s": "text", "deep": "text", "mixed": "text"}
     assert Layout.of(InputTable(str(path)), None, None, None).metadata == kinds
     first, second = read(path)
-    assert isinstance(first, Text)
-    assert isinstance(second, Text)
+    assert isinstance(first, TextRecord)
+    assert isinstance(second, TextRecord)
     assert first.metadata == {"n": 1, "x": 0.5, "ok": True, "s": "a", "deep": '{"k": [1]}', "mixed": "1"}
     assert second.metadata == {"n": 2, "x": 3.0, "ok": None, "s": "b", "deep": None, "mixed": "z"}
     with pytest.raises(InputError, match="unknown type of metadata 'integer'"):
@@ -64,9 +64,9 @@ def test_types_of_metadata(tmp_path):
 def test_numbers_in_a_csv_are_text_unless_a_type_is_given(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("text,zip,year\nA.,00123,1999\nB.,4,\nC.,5,soon\n")
-    assert next(t.metadata for t in read(path) if isinstance(t, Text)) == {"zip": "00123", "year": "1999"}
+    assert next(t.metadata for t in read(path) if isinstance(t, TextRecord)) == {"zip": "00123", "year": "1999"}
     found = read(path, metadata={"zip": None, "year": "int"})
-    assert [t.metadata for t in found if isinstance(t, Text)] == [
+    assert [t.metadata for t in found if isinstance(t, TextRecord)] == [
         {"zip": "00123", "year": 1999},
         {"zip": "4", "year": None},
     ]

@@ -14,7 +14,7 @@ import zoo
 from pairlens import Lens
 from pairlens.corpus import Index
 from pairlens.corpus import pairs as many
-from pairlens.corpus.pairs import Pairs, explain_pairs
+from pairlens.corpus.pairs import PairRequests, explain_pairs
 from pairlens.errors import InputError
 from pairlens.io.tables import InputTable
 
@@ -22,10 +22,10 @@ TEXTS = corpora.texts(12)
 NUMBERS = ("score", "base", "gap", "gap_a", "gap_b")
 
 
-def table(path, header: tuple[str, str], rows) -> Pairs:
+def table(path, header: tuple[str, str], rows) -> PairRequests:
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([header, *rows])
-    return Pairs.of(InputTable(str(path)))
+    return PairRequests.of(InputTable(str(path)))
 
 
 def found(folder) -> list[dict]:
@@ -110,7 +110,7 @@ def test_what_cannot_be_explained_is_listed(tmp_path):
         {"id_a": " ", "id_b": True},
     ]
     path.write_text("\n".join([*map(json.dumps, lines), "{"]))
-    outcome = explain_pairs(index, Pairs.of(InputTable(str(path))), tmp_path / "out")
+    outcome = explain_pairs(index, PairRequests.of(InputTable(str(path))), tmp_path / "out")
     assert (outcome.explained, outcome.rejected) == (1, 4)
     rejects = {r["line"]: r["reason"] for r in map(json.loads, outcome.rejects.read_text().splitlines())}
     assert rejects[2] == "the index has no text 'nobody'"
@@ -124,16 +124,16 @@ def test_numbers_as_names(tmp_path):
     index.add({"text": text} for text in TEXTS)
     path = tmp_path / "pairs.jsonl"
     path.write_text('{"id_a": 1, "id_b": 2}\n')
-    assert explain_pairs(index, Pairs.of(InputTable(str(path))), tmp_path / "out").explained == 1
+    assert explain_pairs(index, PairRequests.of(InputTable(str(path))), tmp_path / "out").explained == 1
 
 
 def test_columns(tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_text("left,right\nt1,t2\n")
     with pytest.raises(InputError, match="neither id_a and id_b nor query and id"):
-        Pairs.of(InputTable(str(path)))
-    assert not Pairs.of(InputTable(str(path)), ("left", "right")).queries
-    assert Pairs.of(InputTable(str(path)), ("left", "right"), queries=True).queries
+        PairRequests.of(InputTable(str(path)))
+    assert not PairRequests.of(InputTable(str(path)), ("left", "right")).queries
+    assert PairRequests.of(InputTable(str(path)), ("left", "right"), queries=True).queries
 
 
 def test_a_run_that_was_cut_off_goes_on(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""`pairlens batch pairs.csv -o out.parquet`: every pair of a table, resumable."""
+"""`pairlens batch pairs.csv -o out.parquet`: explain every pair of a table, resumable."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from pairlens.io.pairs import PairRow, PairTable
     from pairlens.lens import Lens
 
-WINDOW = 64  # pairs between two steps of the progress bar
+WINDOW = 64
+"""Pairs between two steps of the progress bar."""
+ROW_ERRORS = (InputError, NotConverged, NumericalError)
+"""Errors that reject one row, and not the whole run."""
 Chunk = Annotated[
     int, typer.Option(min=1, help="How many pairs to record at a time. Each text of a chunk is decomposed once.")
 ]
@@ -105,9 +108,9 @@ def batch(
 
 
 def _asked(request: options.Request, source: PairTable, **more: Any) -> dict[str, Any]:
-    """Everything that the result depends on, by the names of the options."""
+    """All settings that the result depends on, by the names of the options."""
     settings = asdict(request)
-    settings.pop("device")  # a run may go on elsewhere
+    settings.pop("device")  # a run may resume on another device
     settings["model"] = request.model or DEFAULT_MODEL
     return {
         "pairlens": __version__,
@@ -127,9 +130,11 @@ def _work(
     lens = request.load()
     chosen = request.options(lens)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # told once, at the end
+        warnings.simplefilter("ignore")  # reported once, at the end
         with suppress(NotConverged, NumericalError):
-            lens.explain("one", "two", **chosen)  # options that cannot be used are no fault of a row
+            lens.explain(
+                "one", "two", **chosen
+            )  # raises on options that cannot be used, before any row is rejected for them
         columns = TextColumn("explaining"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         console = messages()
         with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
@@ -143,24 +148,24 @@ def _work(
 def _explain(
     lens: Lens, rows: list[PairRow], chosen: dict[str, Any], asked: dict[str, Any], advance: Callable[[], None]
 ) -> list[Record]:
-    """A record for every row of a chunk. If one fails, those after it are explained one by one."""
+    """A record for every row of a chunk. If a row fails, the rows after it are explained one by one."""
     from pairlens.cli.results import explained, rejected
 
     usable = [row for row in rows if not row.reason]
     records: dict[int, Record] = {}
     try:
-        found = lens.explain_many([(row.a, row.b) for row in usable], progress=False, window=WINDOW, **chosen)
-        for row, e in zip(usable, found, strict=True):
+        explanations = lens.explain_many([(row.a, row.b) for row in usable], progress=False, window=WINDOW, **chosen)
+        for row, e in zip(usable, explanations, strict=True):
             records[row.number] = explained(row, e, asked["top"], asked["special"])
             advance()
-    except _OF_A_ROW:
+    except ROW_ERRORS:
         for row in usable:
             if row.number in records:
                 continue
             try:
                 e = lens.explain(row.a, row.b, **chosen)
                 records[row.number] = explained(row, e, asked["top"], asked["special"])
-            except _OF_A_ROW as error:
+            except ROW_ERRORS as error:
                 records[row.number] = rejected(row, str(error))
             advance()
     for row in rows:
@@ -170,15 +175,12 @@ def _explain(
     return [records[row.number] for row in rows]
 
 
-_OF_A_ROW = (InputError, NotConverged, NumericalError)
-
-
 def _of_line(row: PairRow, reason: str) -> InputError:
     return InputError(f"line {row.line}: {reason.rstrip('.')}. Leave out --strict to go on without such rows.")
 
 
 def _finish(journal: Journal, output: Path, asked: dict[str, Any]) -> None:
-    """Write the output and the rejects from the journal, and say what came of it."""
+    """Write the output and the rejects from the journal, and print the counts."""
     from pairlens.cli.results import write, write_rejected
 
     counts: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What the commands on an index share: how it is opened, and where they compute."""
+"""What the commands on an index share: opening the index, and the cluster to compute on."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ Workers = Annotated[
 
 
 def open_index(path: Path, model: str | None, device: str | None) -> Index:
-    """An index with its model: the one that was named, or else the one that it knows, loaded when it is needed."""
+    """An index with its model: the model that the user named, or the index's own, loaded when it is needed."""
     from pairlens.corpus import Index
 
-    found = Index.open(path)
+    opened = Index.open(path)
     if model is not None or device is not None:
-        name = found.model if model is None else model
-        return Index.open(path, options.load_lens(name, device, found.dtype))
+        name = opened.model if model is None else model
+        return Index.open(path, options.load_lens(name, device, opened.dtype))
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
-    return found
+    return opened
 
 
 def cluster_of(ray: str | None, workers: int | None, index: Index, device: str | None) -> Cluster | None:
@@ -61,6 +61,6 @@ def cluster_of(ray: str | None, workers: int | None, index: Index, device: str |
         if workers is not None:
             raise InputError("--workers is for a cluster: give --ray local, or its address.")
         return None
-    from pairlens.corpus.cluster import Cluster, Model
+    from pairlens.corpus.cluster import Cluster, WorkerModel
 
-    return Cluster(ray, Model(index.model, index.dtype, device), workers)
+    return Cluster(ray, WorkerModel(index.model, index.dtype, device), workers)

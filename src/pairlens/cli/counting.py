@@ -1,4 +1,4 @@
-"""A bar for commands that work through the rows of a file, and what they say when they are interrupted."""
+"""A progress bar for commands that work through the rows of a table, and their message on an interruption."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pairlens.cli.session import messages, tell
 
 @contextmanager
 def counting(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar, where a person is watching; call what it gives with the number of rows that are done.
+    """A progress bar on terminals; yields a function to call with the number of rows that were finished.
 
     Args:
-        label: what is being done.
-        total: how many rows there are, or None where that is not known.
+        label: the text before the bar.
+        total: the number of rows, or None where it is not known.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

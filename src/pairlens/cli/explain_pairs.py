@@ -47,22 +47,23 @@ def explain_pairs(
     cut off goes on where it stopped.
     """
     from pairlens.cli.counting import counting
-    from pairlens.corpus import pairs as many
+    from pairlens.corpus.pairs import PairRequests
+    from pairlens.corpus.pairs import explain_pairs as explain
     from pairlens.io.tables import InputTable
 
     if (column_a is None) != (column_b is None):
         raise InputError("--column-a and --column-b go together: give both or none.")
     columns = None if column_a is None or column_b is None else (column_a, column_b)
-    table = many.Pairs.of(InputTable(pairs, split), columns, queries=queries)
-    found = open_index(index, model, device)
+    table = PairRequests.of(InputTable(pairs, split), columns, queries=queries)
+    opened = open_index(index, model, device)
     with counting("explaining", table.data.count()) as advance:
-        outcome = many.explain_pairs(
-            found,
+        outcome = explain(
+            opened,
             table,
             output,
             top=top,
             special=special,
-            cluster=cluster_of(ray, workers, found, device),
+            cluster=cluster_of(ray, workers, opened, device),
             restart=restart,
             progress=advance,
         )

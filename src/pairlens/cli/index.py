@@ -1,4 +1,4 @@
-"""`pairlens index DATA --out INDEX`: a corpus, taken apart once."""
+"""`pairlens index DATA --out INDEX`: decompose a corpus once."""
 
 from __future__ import annotations
 
@@ -115,21 +115,21 @@ def index(
         list[str] | None, typer.Option(help="Delete the text of this name. Repeatable.", metavar="ID")
     ] = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Take some texts apart again, and compare with the index.")
+        bool, typer.Option("--verify", help="Decompose some texts again, and compare with the index.")
     ] = False,
     sample: Annotated[int, typer.Option(min=1, help="How many texts to verify.")] = 20,
     approximate: Annotated[
         bool, typer.Option("--approximate", help="Also build what approximate search needs.")
     ] = False,
-    chunk: Annotated[int, typer.Option(min=1, help="Texts that are taken apart together.")] = 64,
+    chunk: Annotated[int, typer.Option(min=1, help="Texts that are decomposed together.")] = 64,
     ray: Ray = None,
     workers: Workers = None,
     restart: Annotated[bool, typer.Option("--restart", help="Read the data anew from its first row.")] = False,
 ) -> None:
-    """Take the texts of a table apart once, so that every search hit can be explained from then on.
+    """Decompose the texts of a table once, so that every search hit can be explained from then on.
 
-    A run that was cut off, by whatever, goes on where it stopped. Rows that cannot be used are listed in the index's
-    folder, with line and reason.
+    A run that was cut off goes on where it stopped. Rows that cannot be used are listed in the index's folder, with
+    line and reason.
     """
     if data is None and not (delete or verify or approximate):
         raise InputError("nothing to do: give a table of texts, or --delete, --verify or --approximate.")
@@ -171,7 +171,7 @@ def index(
 
 
 class _Table:
-    """The input and what the user says of its columns."""
+    """The table and the columns that the user named."""
 
     def __init__(
         self, data: str, split: str, text: str | None, name: str | None, metadata: dict[str, str | None] | None
@@ -184,7 +184,7 @@ class _Table:
         self.layout = Layout.of(self.data, text, name, metadata)
 
     def fit(self, kept: dict[str, str]) -> None:
-        """Read what an index keeps, and nothing else."""
+        """Read only the metadata that an index keeps."""
         from pairlens.corpus.layout import Layout
 
         unknown = [name for name in self._metadata or () if name not in kept]
@@ -197,7 +197,7 @@ class _Table:
 
 
 def _open(out: Path, request: options.Request, asked: set[str], precision: str | None, table: _Table | None) -> Index:
-    """The index that is there, if it is what the user asks for, or a new one."""
+    """The index in the folder, checked against the settings that the user asks for, or a new one."""
     from pairlens.corpus import Index
     from pairlens.corpus.store import Store
 
@@ -206,13 +206,13 @@ def _open(out: Path, request: options.Request, asked: set[str], precision: str |
         chosen = {**request.options(lens), **({} if precision is None else {"precision": precision})}
         chosen.pop("roles")
         return Index.create(out, lens, metadata=table.layout.metadata, **chosen)
-    found = open_index(out, request.model, request.device)
+    opened = open_index(out, request.model, request.device)
     if asked:
-        chosen = {**request.options(found.lens), "precision": precision}
-        found.settings.check(found.lens, {name: chosen[name] for name in asked})
+        chosen = {**request.options(opened.lens), "precision": precision}
+        opened.settings.check(opened.lens, {name: chosen[name] for name in asked})
     if table is not None:
-        table.fit(found.metadata)
-    return found
+        table.fit(opened.metadata)
+    return opened
 
 
 def _build(
@@ -227,9 +227,9 @@ def _build(
     restart: bool,
 ) -> None:
     from pairlens.cli.counting import counting
-    from pairlens.corpus.ingest import Run
+    from pairlens.corpus.ingest import IngestRun
 
-    run = Run(index, table.data, table.layout, truncate=truncate, update=update, chunk=chunk)
+    run = IngestRun(index, table.data, table.layout, truncate=truncate, update=update, chunk=chunk)
     with counting("indexing", table.data.count()) as advance:
         report = run(cluster=cluster_of(ray, workers, index, request.device), restart=restart, progress=advance)
     counts = f"{report.added} added, {report.updated} updated, {report.there} there before"
@@ -246,12 +246,12 @@ def _verify(index: Index, sample: int) -> None:
     from pairlens.cli.session import busy
 
     with busy("verifying"):
-        found = index.verify(sample)
-    if not found.passed:
-        faults = [f"{name!r} differs from what the model gives now" for name in found.wrong[:5]]
-        faults += [f"{name!r} is there more than once" for name in found.doubled[:5]]
+        result = index.verify(sample)
+    if not result.passed:
+        faults = [f"{name!r} differs from what the model gives now" for name in result.wrong[:5]]
+        faults += [f"{name!r} is there more than once" for name in result.doubled[:5]]
         raise StoreError(f"{index.path} is not in order: {'; '.join(faults)}.")
-    tell(f"{found.checked} texts taken apart again: the largest difference is {found.difference:.1e} of an embedding")
+    tell(f"{result.checked} texts decomposed again: the largest difference is {result.difference:.1e} of an embedding")
 
 
 def _columns(given: str | None) -> dict[str, str | None] | None:

@@ -1,4 +1,4 @@
-"""What a batch gives: one record for every row, and the tables that are made of them."""
+"""The results of a batch: one record per row, written as CSV, JSON Lines or Parquet."""
 
 from __future__ import annotations
 
@@ -12,27 +12,21 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pairlens.errors import InputError, choose
 from pairlens.io.files import check_folder, require_pyarrow, whole_file
+from pairlens.io.rows import TOTALS, totals
 
 if TYPE_CHECKING:
     from pairlens.attribution.explanation import Explanation
     from pairlens.io.pairs import PairRow
 
 Record = dict[str, Any]
-NUMBERS = ("score", "base", "effects_a", "effects_b", "pairs", "gap", "gap_a", "gap_b")
-COLUMNS = ("row", "a", "b", *NUMBERS, "truncated", "top")
+COLUMNS = ("row", "a", "b", *TOTALS, "truncated", "top")
 REJECTED = ("line", "reason", "a", "b")
 
 
 def explained(row: PairRow, e: Explanation, top: int, special: bool) -> Record:
-    """The record of a row: score = base + effects_a + effects_b + pairs + gap, and the strongest pairs."""
-    numbers = {
-        **{name: float(getattr(e, name)) for name in ("score", "base", "gap", "gap_a", "gap_b")},
-        "effects_a": float(e.effects_a.sum()),
-        "effects_b": float(e.effects_b.sum()),
-        "pairs": float(e.matrix.sum()),
-    }
+    """The record of an explained row: its texts, its numbers and its strongest pairs of units."""
     strongest = [{"a": pair.a.text, "b": pair.b.text, "value": pair.value} for pair in e.top(top, special=special)]
-    record = {"row": row.number, "a": row.a, "b": row.b, **numbers, "truncated": e.truncated, "top": strongest}
+    record = {"row": row.number, "a": row.a, "b": row.b, **totals(e), "truncated": e.truncated, "top": strongest}
     return {name: record[name] for name in COLUMNS}
 
 
@@ -82,7 +76,7 @@ def _write_jsonl(records: Iterable[Record], file: BinaryIO, _: Mapping[str, Any]
 def _write_parquet(records: Iterable[Record], file: BinaryIO, settings: Mapping[str, Any]) -> None:
     pa, parquet = require_pyarrow()
     pair = pa.struct([("a", pa.string()), ("b", pa.string()), ("value", pa.float64())])
-    fields = [("row", pa.int64()), ("a", pa.string()), ("b", pa.string()), *((name, pa.float64()) for name in NUMBERS)]
+    fields = [("row", pa.int64()), ("a", pa.string()), ("b", pa.string()), *((name, pa.float64()) for name in TOTALS)]
     schema = pa.schema([*fields, ("truncated", pa.bool_()), ("top", pa.list_(pair))])
     schema = schema.with_metadata({"pairlens": json.dumps(settings, ensure_ascii=False)})
     records = iter(records)

@@ -1,4 +1,4 @@
-"""`pairlens search INDEX QUERY`: the nearest texts, each with the reason why."""
+"""`pairlens search INDEX QUERY`: the nearest texts, each with its explanation."""
 
 from __future__ import annotations
 
@@ -63,17 +63,17 @@ def search(
     if save is not None:
         choose("file suffix", save.suffix.lower(), (documents.PICTURE,))
         check_folder(save)
-    found = open_index(index, model, device)
+    opened = open_index(index, model, device)
     how: dict[str, Any] = {"where": where, "approximate": approximate, "level": level}
     if why_not is not None:
         with busy("searching"):
-            contrast = found.why_not(text, why_not, k, **how)
+            contrast = opened.why_not(text, why_not, k, **how)
         shown, arrange = {"hit": contrast.a, "not": contrast.b}, "side"
         typer.echo(repr(contrast))
     else:
         with busy("searching"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ReferenceWarning)  # told once, for all hits
-            hits = found.search(text, k, **how)
+            warnings.simplefilter("ignore", ReferenceWarning)  # reported once, for all hits
+            hits = opened.search(text, k, **how)
             shown, arrange = {hit.id: hit.explanation for hit in hits}, "list"
         if json:
             document = json_format.dumps([_plain(hit) for hit in hits], ensure_ascii=False, indent=2)
@@ -82,7 +82,7 @@ def search(
         else:
             _show(hits)
         vague = sum(abs(hit.explanation.base) > abs(hit.score) / 2 for hit in hits)
-        if vague and found.settings.reference_terms == "project":
+        if vague and opened.settings.reference_terms == "project":
             what = "hits whose base is more than half of the score, so that the pairs say little"
             tell(f"{what}: {vague}", "warning: ", "yellow")
     if save is not None and shown:
@@ -93,7 +93,7 @@ def search(
 
 
 def _plain(hit: Hit) -> dict[str, Any]:
-    """A hit as JSON has it."""
+    """A hit as JSON types."""
     unit, value = hit.passage
     pairs = [
         {"a": pair.a.text, "b": pair.b.text, "b_start": pair.b.start, "b_end": pair.b.end, "value": pair.value}
@@ -111,7 +111,7 @@ def _plain(hit: Hit) -> dict[str, Any]:
 
 
 def _show(hits: list[Hit]) -> None:
-    """The hits in the terminal."""
+    """Print the hits in the terminal."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -122,10 +122,10 @@ def _show(hits: list[Hit]) -> None:
 
 
 def listing(hit: Hit, width: int) -> list[Line]:
-    """A hit in a few lines: place, score and name, the strongest passage, the strongest pairs.
+    """A hit in a few lines: rank, score and id, the strongest passage, the strongest pairs.
 
     Args:
-        hit: what a search found.
+        hit: the hit.
         width: columns of the terminal.
     """
     from rich.text import Text as Line
@@ -137,7 +137,7 @@ def listing(hit: Hit, width: int) -> list[Line]:
 
 
 def _reasons(hit: Hit, width: int) -> list[Line]:
-    """The strongest passage and the strongest pairs, each behind what it contributes."""
+    """The strongest passage and the strongest pairs, each after its contribution."""
     import textwrap
 
     from rich.style import Style

@@ -1,4 +1,9 @@
-"""A corpus that is taken apart once and explains every search hit from then on: `pip install "pairlens[corpus]"`."""
+"""Corpora: texts that are decomposed once and explain every search hit from then on.
+
+Tables of texts or records go in; an `Index` comes out, a folder with one LanceDB table of texts and contributions. The
+index searches, explains hits and pairs, and checks itself; `ingest` fills it from large tables and `pairs` explains
+millions of pairs, in this process or on a Ray `cluster`. Needs `pip install "pairlens[corpus]"`.
+"""
 
 from pairlens.corpus.index import Index, Verification
 from pairlens.corpus.records import Reject

@@ -1,4 +1,4 @@
-"""The same map on many machines: Ray Data with a pool of actors, each of which holds the model."""
+"""A map over many machines: Ray Data with a pool of actors, each of which holds the model."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pairlens.errors import InputError, MissingExtra, ModelError, PairlensError, StoreError
+from pairlens.io.files import require_pyarrow
 from pairlens.lens import Lens
 
 LOCAL = "local"
@@ -22,13 +23,13 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Model:
-    """How a worker loads the model: by its name, as it is no use to send it.
+class WorkerModel:
+    """How a worker loads the model: by its name, because sending the weights would be slower.
 
     Attributes:
         name: a hub id or a folder that every machine sees; None for all-MiniLM-L6-v2.
-        dtype: what to compute in.
-        device: where; by default a GPU where there is one.
+        dtype: the dtype of the computation.
+        device: the device; by default a GPU where there is one.
     """
 
     name: str | None = None
@@ -42,16 +43,16 @@ class Model:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where to compute.
+    """A Ray cluster to compute on.
 
     Attributes:
         address: "local" to start a cluster on this machine, "auto" for one that runs here, or its address.
         model: the model that every worker loads.
-        workers: how many; by default one for each GPU of the cluster or, where there is none, for each CPU.
+        workers: how many workers; by default one for each GPU of the cluster or, where there is none, for each CPU.
     """
 
     address: str
-    model: Model = Model()
+    model: WorkerModel = WorkerModel()
     workers: int | None = None
 
     def map(
@@ -59,10 +60,10 @@ class Cluster:
     ) -> Iterator[Result]:
         """Apply a function to items on many machines; results come in any order.
 
-        A worker that dies is replaced, and what it was doing is done again: the function must not mind.
+        A worker that dies is replaced and its item is repeated, so the function must be safe to repeat.
 
         Args:
-            items: makes the items; called on one of the machines, and read as fast as they are worked off.
+            items: makes the items; called on one of the machines, and read as fast as workers take them.
             make: makes the function; called once by every worker.
         """
         ray = _require_ray()
@@ -70,8 +71,8 @@ class Cluster:
             gpus = int(ray.cluster_resources().get("GPU", 0))
             workers = self.workers or gpus or max(1, int(ray.cluster_resources().get("CPU", 1)))
             with _quiet(ray):
-                found = ray.data.read_datasource(_source(items), override_num_blocks=1, num_cpus=0)
-                found = found.map_batches(
+                dataset = ray.data.read_datasource(_source(items), override_num_blocks=1, num_cpus=0)
+                dataset = dataset.map_batches(
                     _Worker,
                     batch_size=1,
                     compute=ray.data.ActorPoolStrategy(size=workers),
@@ -80,8 +81,8 @@ class Cluster:
                     num_gpus=1 if gpus else 0,
                 )
                 try:
-                    # Closed, so that nothing runs any more when the connection ends.
-                    with closing(iter(found.iter_rows())) as rows:
+                    # Closed, so that no task is running when the connection ends.
+                    with closing(iter(dataset.iter_rows())) as rows:
                         for row in rows:
                             result = pickle.loads(row["result"])
                             if isinstance(result, _Fault):
@@ -96,14 +97,14 @@ class Cluster:
 
 @dataclass(frozen=True)
 class _Fault:
-    """What a worker or the reader cannot do. Ray would tell it in its own words, and try some of it again for ever."""
+    """An error of a worker or of the reader, as a value: Ray would wrap an exception, or retry it for ever."""
 
     kind: type[PairlensError]
     message: str
 
     @classmethod
     def of(cls, error: Exception) -> _Fault:
-        """An error in a form that can travel, which not all errors are."""
+        """The error as a class and a message, which can be pickled; not all exceptions can."""
         if not isinstance(error, PairlensError):
             return cls(StoreError, f"a worker failed with {type(error).__name__}: {error}")
         return cls(next((kind for kind in (InputError, ModelError) if isinstance(error, kind)), StoreError), str(error))
@@ -125,7 +126,7 @@ class _Worker:
         try:
             self._work = self._work or self._make()
             return self._work(item)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told where the command runs
+        except Exception as error:  # noqa: BLE001 - any error is reported where the command runs
             return _Fault.of(error)
 
 
@@ -133,8 +134,6 @@ def _source(items: Callable[[], Iterable[Any]]) -> Any:
     """Ray's view of the items: one task that reads them as a stream."""
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
-
-    from pairlens.io.files import require_pyarrow
 
     pa, _ = require_pyarrow()
 
@@ -157,17 +156,17 @@ def _source(items: Callable[[], Iterable[Any]]) -> Any:
 
 @contextmanager
 def _connected(ray: Any, address: str, workers: int | None) -> Iterator[None]:
-    """Within this context there is a connection to the cluster; one that was there before stays."""
+    """Connect to the cluster within this context; a connection that existed before stays open."""
     if ray.is_initialized():
         yield
         return
     options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
-        with _discreet():
+        with _silenced():
             if address == LOCAL:
                 ray.init(address=LOCAL, num_cpus=workers, include_dashboard=False, **options)
             else:
-                _knock(address)
+                _check_address(address)
                 ray.init(address=address, **options)
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError(
@@ -181,10 +180,10 @@ def _connected(ray: Any, address: str, workers: int | None) -> Iterator[None]:
 
 
 @contextmanager
-def _discreet() -> Iterator[None]:
-    """Within this context a cluster that starts reports to nobody outside, and says on the terminal only what ends it.
+def _silenced() -> Iterator[None]:
+    """Within this context a cluster starts without usage reports and without messages on the terminal.
 
-    What is written to standard error meanwhile is lost, as Ray writes there even that it will write less.
+    Everything written to standard error in the meantime is lost: Ray writes there even when it is told not to.
     """
     ours = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
     added = {name: value for name, value in ours.items() if name not in os.environ}
@@ -201,8 +200,8 @@ def _discreet() -> Iterator[None]:
             del os.environ[name]
 
 
-def _knock(address: str) -> None:
-    """Raise if nobody listens at an address; Ray itself would wait for minutes."""
+def _check_address(address: str) -> None:
+    """Raise if no process listens at an address; Ray itself would wait for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host, int(port)), timeout=10).close()
@@ -210,10 +209,10 @@ def _knock(address: str) -> None:
 
 @contextmanager
 def _quiet(ray: Any) -> Iterator[None]:
-    """Within this context Ray Data works item by item, and says nothing unless something is wrong."""
+    """Within this context Ray Data works item by item, and logs errors only."""
     context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")
     before = context.target_max_block_size, context.enable_progress_bars, logger.level
-    # One item a block: it is the unit of work, of retrying and of what waits in memory.
+    # One item a block: the block is the unit of work, of retries and of memory.
     context.target_max_block_size, context.enable_progress_bars = 1, False
     logger.setLevel(logging.ERROR)
     try:

@@ -1,4 +1,4 @@
-"""Explained pairs as files: one row a pair, in Parquet, each file whole or not there."""
+"""Explained pairs as Parquet files with one row a pair; each file is whole or absent."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from pairlens.attribution.explanation import Explanation
 from pairlens.corpus.records import Reject
-from pairlens.corpus.sides import NUMBERS, Strongest
 from pairlens.errors import InputError, StoreError
 from pairlens.io.files import require_pyarrow, whole_file
+from pairlens.io.rows import TOTALS, totals
 
 
 @dataclass(frozen=True)
-class Ask:
-    """A pair to explain: the row it is from, and both sides' names, or the query and a name."""
+class PairRequest:
+    """A pair to explain: its row and line in the table, and the ids of both texts, or the query and an id."""
 
     row: int
     line: int
@@ -26,63 +25,53 @@ class Ask:
     b: str
 
 
+def to_record(request: PairRequest, e: Explanation, top: int, *, special: bool) -> dict[str, Any]:
+    """The row of an explained pair, with the `top` strongest pairs of units by their characters."""
+    strongest = [
+        {
+            "a_start": pair.a.start,
+            "a_end": pair.a.end,
+            "b_start": pair.b.start,
+            "b_end": pair.b.end,
+            "value": pair.value,
+        }
+        for pair in e.top(top, special=special)
+    ]
+    names = {"row": request.row, "a": request.a, "b": request.b}
+    return {**names, **totals(e), "truncated": e.truncated, "top": strongest}
+
+
 def part_path(folder: Path, number: int) -> Path:
     """The file of a block of pairs."""
     return folder / f"part-{number:08d}.parquet"
 
 
-def write_part(path: Path, tables: Sequence[Any], bad: Sequence[Reject]) -> None:
-    """Write a file of explanations, in the order of the rows; those that were rejected stand in its metadata."""
+def write_part(path: Path, records: Sequence[dict[str, Any]], rejects: Sequence[Reject]) -> None:
+    """Write a file of explained pairs in the order of their rows; its metadata lists the rejected rows."""
     pa, parquet = require_pyarrow()
-    found = pa.concat_tables([*tables, _schema().empty_table()]).sort_by("row")
-    rejects = [asdict(reject) for reject in sorted(bad, key=lambda reject: reject.row)]
-    described = found.replace_schema_metadata({"pairlens": json.dumps({"rejects": rejects})})
+    place = [(f"{side}_{end}", pa.int32()) for side in "ab" for end in ("start", "end")]
+    schema = pa.schema(
+        [
+            ("row", pa.int64()),
+            ("a", pa.string()),
+            ("b", pa.string()),
+            *((name, pa.float64()) for name in TOTALS),
+            ("truncated", pa.bool_()),
+            ("top", pa.list_(pa.struct([*place, ("value", pa.float32())]))),
+        ]
+    )
+    listed = [asdict(reject) for reject in sorted(rejects, key=lambda reject: reject.row)]
+    schema = schema.with_metadata({"pairlens": json.dumps({"rejects": listed})})
+    table = pa.Table.from_pylist(sorted(records, key=lambda record: record["row"]), schema=schema)
     try:
         with whole_file(path) as file:
-            parquet.write_table(described, file)
+            parquet.write_table(table, file)
     except InputError as error:
         raise StoreError(f"{error} Make room, and start again: nothing that was done is lost.") from error
 
 
-def look_into(path: Path) -> tuple[int, list[dict[str, Any]]]:
-    """How many pairs a file explains, and what was rejected."""
+def read_counts(path: Path) -> tuple[int, list[dict[str, Any]]]:
+    """How many pairs a file explains, and the rejected rows that its metadata lists."""
     _, parquet = require_pyarrow()
-    known = parquet.read_metadata(path)
-    return known.num_rows, json.loads(known.metadata[b"pairlens"])["rejects"]
-
-
-def _schema() -> Any:
-    pa, _ = require_pyarrow()
-    place = [(f"{side}_{end}", pa.int32()) for side in "ab" for end in ("start", "end")]
-    strongest = pa.list_(pa.struct([*place, ("value", pa.float32())]))
-    texts = [("row", pa.int64()), ("a", pa.string()), ("b", pa.string())]
-    return pa.schema(
-        [*texts, *((name, pa.float64()) for name in NUMBERS), ("truncated", pa.bool_()), ("top", strongest)]
-    )
-
-
-def to_table(asks: Sequence[Ask], numbers: dict[str, Any], truncated: Any, strongest: Sequence[Strongest]) -> Any:
-    """Explanations as rows of a file.
-
-    Args:
-        asks: the pairs.
-        numbers: their sums, by name, (pairs,) each.
-        truncated: whether either text is, (pairs,).
-        strongest: the strongest entries of each.
-    """
-    pa, _ = require_pyarrow()
-    schema = _schema()
-    fields = schema.field("top").type.value_type
-    places = np.concatenate([best.places for best in strongest]).astype(np.int32)
-    values = np.concatenate([best.values for best in strongest]).astype(np.float32)
-    offsets = np.concatenate([[0], np.cumsum([len(best.values) for best in strongest])]).astype(np.int32)
-    flat = pa.StructArray.from_arrays([*map(pa.array, places.T.copy()), pa.array(values)], fields=list(fields))
-    columns = {
-        "row": [ask.row for ask in asks],
-        "a": [ask.a for ask in asks],
-        "b": [ask.b for ask in asks],
-        **numbers,
-        "truncated": truncated,
-        "top": pa.ListArray.from_arrays(pa.array(offsets), flat),
-    }
-    return pa.table([columns[name] for name in schema.names], schema=schema)
+    described = parquet.read_metadata(path)
+    return described.num_rows, json.loads(described.metadata[b"pairlens"])["rejects"]

@@ -1,4 +1,4 @@
-"""Index: a corpus that was taken apart once, and explains every search hit from then on."""
+"""Index: a corpus that was decomposed once, and explains every search hit from then on."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import pairlens
 from pairlens.attribution.contrast import Contrast
 from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.explanation import Explanation
-from pairlens.corpus.decomposer import Decomposer
+from pairlens.corpus.decomposer import RecordDecomposer
+from pairlens.corpus.identity import check_model, fingerprint, full_name, load_model, model_name
 from pairlens.corpus.layout import Layout
 from pairlens.corpus.records import TYPES, from_table, make_schema
 from pairlens.corpus.search import Hit, Queries, Query, explain, find
-from pairlens.corpus.settings import Settings, check_model, fingerprint, full_name, load_model, model_name
+from pairlens.corpus.settings import IndexSettings
 from pairlens.corpus.store import Store
 from pairlens.corpus.verification import Verification, verify
 from pairlens.corpus.writer import Report, Writer
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "pairlens.index", 1
 CHUNK = 64
-"""Texts that are taken apart together."""
+"""Texts that are decomposed together."""
 Record = Mapping[str, Any]
 
 
@@ -64,9 +65,9 @@ class Index:
                 f"{store.path} is not an index that this release reads: its format is {document.get('format')!r}, "
                 f"version {document.get('version')!r}."
             )
-        self._store = store
+        self.store = store
         self._document = document
-        self.settings = Settings.from_json(document["settings"])
+        self.settings = IndexSettings.from_json(document["settings"])
         self._lens = lens
         self._checked = False
         self._queries = Queries()
@@ -82,7 +83,7 @@ class Index:
             path: the folder; it is made where it does not exist.
             lens: the model; all-MiniLM-L6-v2 by default.
             metadata: other columns of the texts, each "text", "int", "float" or "bool".
-            options: how to take texts apart: `level` ("sentence" by default, "word" or "token"), `method`, `layer`,
+            options: how to decompose texts: `level` ("sentence" by default, "word" or "token"), `method`, `layer`,
                 `reference`, `reference_terms`, `measure`, `rule` and `tol`, as for `Lens.explain`, and `precision`
                 ("float16" by default, or "float32"). By default Shapley values of sentences from 32 forward passes a
                 text.
@@ -93,7 +94,7 @@ class Index:
         kept = dict(metadata or {})
         for kind in kept.values():
             choose("type of metadata", kind, TYPES)
-        settings = Settings.of(lens, **options)
+        settings = IndexSettings.of(lens, **options)
         # Options that cannot be used are found here, before any text.
         (probe,) = lens.decompose([PROBE], progress=False, **settings.options())
         common = {name: value for name, value in probe.settings.items() if name != "nodes"}
@@ -130,7 +131,7 @@ class Index:
     @property
     def path(self) -> Path:
         """The folder."""
-        return self._store.path
+        return self.store.path
 
     @property
     def lens(self) -> Lens:
@@ -145,12 +146,12 @@ class Index:
 
     @property
     def model(self) -> str | None:
-        """What to call `Lens` with to load the model that the index was made with."""
+        """The argument of `Lens` that loads the model that the index was made with."""
         return model_name(self._document)
 
     @property
     def dtype(self) -> str:
-        """What the contributions were computed in."""
+        """The dtype that the contributions were computed in."""
         return self._document["contributions"]["dtype"]
 
     @property
@@ -159,7 +160,7 @@ class Index:
         return dict(self._document["metadata"])
 
     def __len__(self) -> int:
-        return self._store.count()
+        return self.store.count()
 
     def __repr__(self) -> str:
         how = f"{self.settings.level} level, {self.settings.method.name}, {self.settings.precision}"
@@ -168,34 +169,34 @@ class Index:
     # Writing.
 
     def add(self, records: Iterable[Record], *, truncate: bool = False) -> Report:
-        """Add texts. Names that are taken are rejected, unless it is by the same text.
+        """Add texts. A record whose id is taken is rejected, unless its text and metadata are the same.
 
         Args:
             records: mappings with `text`, perhaps `id` (the number of the record by default), and metadata.
             truncate: index the beginning of texts that are longer than the model takes, instead of rejecting them.
 
         Returns:
-            How many are new, and what was rejected for which reason.
+            How many texts are new, and the rejected records with their reasons.
         """
         return self._write(records, truncate=truncate, update=False)
 
     def update(self, records: Iterable[Record], *, truncate: bool = False) -> Report:
-        """Add texts, or replace those that have their names; arguments as for `add`."""
+        """Add texts, or replace the texts with the same ids; arguments as for `add`."""
         return self._write(records, truncate=truncate, update=True)
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Delete texts by their names; returns how many there were."""
+        """Delete texts by their ids; returns how many were deleted."""
         if isinstance(ids, str):
             raise InputError("delete takes several names; for one, write delete([id]).")
-        return self._store.delete(map(str, ids))
+        return self.store.delete(map(str, ids))
 
     def optimize(self) -> None:
-        """Tidy up after many small changes: few large files, and searches by name that need not look at all rows."""
-        self._store.optimize()
+        """Merge small files and index the ids, after many small changes."""
+        self.store.optimize()
 
     def index_vectors(self) -> None:
-        """Build what approximate search needs; texts that are added later are found as well."""
-        self._store.index_vectors("cosine" if self.settings.measure == "cosine" else "dot")
+        """Build the vector index that approximate search needs; it finds texts that are added later too."""
+        self.store.index_vectors("cosine" if self.settings.measure == "cosine" else "dot")
 
     # Asking.
 
@@ -209,24 +210,24 @@ class Index:
         level: str | None = None,
         method: Method | None = None,
     ) -> list[Hit]:
-        """The k texts nearest to a query, each with the reason why.
+        """The k texts nearest to a query, each with its explanation.
 
         Args:
-            query: what to look for.
-            k: how many.
+            query: the text to search for.
+            k: how many hits.
             where: an SQL condition on metadata, such as "metadata.year > 2000".
             approximate: ask the index that `index_vectors` builds, instead of looking at every text.
             level: of the query's units, "word" by default.
-            method: how to take the query apart; as the texts were by default.
+            method: how to decompose the query; by default as the texts were.
         """
         k = whole("k", k, 1)
-        if approximate and not self._store.indexed:
+        if approximate and not self.store.indexed:
             raise InputError(
                 "approximate search needs an index of the embeddings: Index.index_vectors(), or "
                 f"pairlens index --out {self.path} --approximate"
             )
-        own = self._query(query, level, method)
-        return find(self._store, own, self.settings, self._common, k, where, approximate=approximate)
+        asked = self._query(query, level, method)
+        return find(self.store, asked, self.settings, self._common, k, where, approximate=approximate)
 
     def explain(
         self, query: str, text_id: str, *, level: str | None = None, method: Method | None = None
@@ -243,16 +244,16 @@ class Index:
         """What keeps a text below the k-th hit: the k-th hit's explanation (a) against the text's own (b).
 
         Args:
-            query: what was looked for.
-            text_id: the name of the text.
+            query: the text that was searched for.
+            text_id: the id of the text.
             k: how many hits there are; with fewer texts, the last hit counts.
             where: as for `search`, like the other options.
         """
         hits = self.search(query, k, where=where, **options)
-        found = next((hit for hit in hits if hit.id == text_id), None)
-        if found is not None:
-            raise InputError(f"{text_id!r} is hit {found.rank} of {len(hits)}: nothing keeps it below the last one.")
-        if where is not None and not self._store.has(text_id, where):
+        hit = next((hit for hit in hits if hit.id == text_id), None)
+        if hit is not None:
+            raise InputError(f"{text_id!r} is hit {hit.rank} of {len(hits)}: nothing keeps it below the last one.")
+        if where is not None and not self.store.has(text_id, where):
             raise InputError(f"{text_id!r} does not fit the filter {where!r}: that, and not its score, keeps it out.")
         chosen = {name: options[name] for name in ("level", "method") if name in options}
         e = self.explain(query, text_id, **chosen)
@@ -263,22 +264,26 @@ class Index:
         return Contrast(hits[-1].explanation, e)
 
     def contributions(self, ids: Sequence[str]) -> list[Contributions]:
-        """What the units of texts contribute, in the order of their names."""
-        found = self._store.fetch(ids)
-        rows = dict(zip(found.column("id").to_pylist(), from_table(found, self._common), strict=True))
-        missing = [name for name in ids if name not in rows]
+        """The contributions of the texts with these ids, in this order."""
+        texts = self.find(ids)
+        missing = [name for name in ids if name not in texts]
         if missing:
             raise InputError(f"the index has no text {missing[0]!r}.")
-        return [rows[name] for name in ids]
+        return [texts[name] for name in ids]
+
+    def find(self, ids: Sequence[str]) -> dict[str, Contributions]:
+        """The contributions of the texts with these ids; ids that the index does not have are left out."""
+        rows = self.store.fetch(ids)
+        return dict(zip(rows.column("id").to_pylist(), from_table(rows, self._common), strict=True))
 
     def verify(self, sample: int = 20, seed: int = 0) -> Verification:
-        """Take texts apart again and compare with what is stored; also look for names that are there twice.
+        """Decompose texts again and compare with what is stored; also look for ids that occur twice.
 
         Args:
             sample: how many texts, drawn at random.
-            seed: which.
+            seed: of the draw.
         """
-        return verify(self._store, self.lens, self.settings, self._common, whole("sample", sample, 1), seed)
+        return verify(self.store, self.lens, self.settings, self._common, whole("sample", sample, 1), seed)
 
     # Inside.
 
@@ -290,14 +295,15 @@ class Index:
             settings |= {"model": self._lens.name, "fingerprint": self._lens.encoder.fingerprint}
         return settings
 
-    def _decomposer(self, *, truncate: bool) -> Decomposer:
-        return Decomposer(self.lens, self.settings, self._store.schema, truncate=truncate)
+    def decomposer(self, *, truncate: bool) -> RecordDecomposer:
+        """The function that turns texts into rows of this index; `truncate` as for `add`."""
+        return RecordDecomposer(self.lens, self.settings, self.store.schema, truncate=truncate)
 
     def _write(self, records: Iterable[Record], *, truncate: bool, update: bool) -> Report:
         if isinstance(records, Mapping | str):
             raise InputError("expected several records; for one, write [{'id': …, 'text': …}].")
         layout = Layout("text", "id", self.metadata)
-        decompose, writer = self._decomposer(truncate=truncate), Writer(self._store, "", update=update)
+        decompose, writer = self.decomposer(truncate=truncate), Writer(self.store, "", update=update)
         report = Report()
         for block in in_blocks(enumerate(records, 1), CHUNK):
             read = [layout.read_record(number, record) for number, record in block]
@@ -305,7 +311,7 @@ class Index:
         return report
 
     def _query(self, query: str, level: str | None, method: Method | None) -> Query:
-        """A query; recent ones are remembered, with what was found out about them."""
+        """The query with its embedding and contributions; recent queries are cached."""
         check_text(query)
         key = (query, level, repr(method))
         return self._queries.get(key, lambda: Query(query, self.lens, self.settings.query_options(level, method)))

@@ -1,9 +1,9 @@
-"""An input into an index, exactly once, whatever happens on the way.
+"""Ingest a table into an index: every row exactly once, even if the process is killed at any moment.
 
-The input is cut into blocks of rows. A block is taken apart by itself, here or on another machine, and becomes a part:
-a file that appears in one piece. Parts are committed to the table in the order of the input, several at a time, and
-each commit is noted in a journal. Whoever is killed at any moment and starts again finds the parts that are done, looks
-up which rows of the last commit are in the table, and goes on:
+The table is cut into blocks of rows. Each block is decomposed by itself, in this process or on another machine, and
+becomes a part: a file that is whole or absent. Parts are committed to the index in the order of the table, several at a
+time, and a journal records each commit. A run that starts again finds the finished parts, looks up which rows of the
+last commit are in the index, and resumes:
 
     rejects are written → rows are committed → the journal says so → the parts are deleted
 """
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairlens.corpus.index import CHUNK, Index
 from pairlens.corpus.layout import Layout
-from pairlens.corpus.parts import Done, Parts, Stage, read_blocks
+from pairlens.corpus.parts import Done, IngestStage, Parts, read_blocks
 from pairlens.corpus.writer import COUNTS, Report, Writer
 from pairlens.errors import StoreError, whole
 from pairlens.io.files import require_pyarrow
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from pairlens.corpus.cluster import Cluster
 
 COMMITTED = 4096
-"""Rows of the input that are committed together: enough for few, large files."""
+"""Rows that are committed together: enough for few, large files."""
 RUNS = "runs"
 
 
 @dataclass(frozen=True)
-class Run:
-    """One input on its way into one index.
+class IngestRun:
+    """One run: a table that is ingested into an index.
 
     Attributes:
         index: the index.
@@ -48,7 +48,7 @@ class Run:
         layout: its columns.
         truncate: index the beginning of texts that are longer than the model takes, instead of rejecting them.
         update: replace texts that have the same name, instead of rejecting the row.
-        chunk: rows that are taken apart together.
+        chunk: rows that are decomposed together.
     """
 
     index: Index
@@ -60,7 +60,7 @@ class Run:
 
     @cached_property
     def source(self) -> str:
-        """The name of the run: that of its input, and a hash of everything that its result depends on."""
+        """The name of the run: the name of its table, and a hash of everything that the result depends on."""
         asked = {**asdict(self.layout), "input": self.data.fingerprint(), "chunk": whole("chunk", self.chunk, 1)}
         asked |= {"truncate": self.truncate, "update": self.update}
         digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
@@ -68,7 +68,7 @@ class Run:
 
     @property
     def folder(self) -> Path:
-        """Where its journal, its rejects and its parts are."""
+        """The folder of the journal, the rejects and the parts."""
         return self.index.path / RUNS / self.source
 
     @property
@@ -84,10 +84,10 @@ class Run:
         Args:
             cluster: where to compute; by default in this process.
             restart: forget what an earlier run of the same input has done; texts that are in the index stay there.
-            progress: called with a number of rows when so many more are done.
+            progress: called with the number of rows that were finished since the last call.
 
         Returns:
-            What came of the whole input, earlier runs included.
+            The counts for the whole table, earlier runs included.
         """
         parts = Parts(self.folder / "parts")
         parts.folder.mkdir(parents=True, exist_ok=True)
@@ -100,8 +100,8 @@ class Run:
             if progress:
                 progress(commits.rows)
             if not commits.finished:
-                with closing(self._map(commits.block, cluster)) as found:
-                    for done in found:
+                with closing(self._map(commits.block, cluster)) as parts_done:
+                    for done in parts_done:
                         commits.take(done)
                         if progress:
                             progress(done.rows)
@@ -114,21 +114,21 @@ class Run:
         options: dict[str, Any] = {"truncate": self.truncate, "update": self.update}
         read = partial(read_blocks, self.data, self.layout, self.chunk, start)
         if cluster is None:
-            yield from map(Stage(self.index, *arguments, **options), read())
+            yield from map(IngestStage(self.index, *arguments, **options), read())
         else:
             yield from cluster.map(
-                read, partial(Stage.load, cluster.model, self.index.path.resolve(), *arguments, **options)
+                read, partial(IngestStage.load, cluster.model, self.index.path.resolve(), *arguments, **options)
             )
 
 
 class _Commits:
-    """Parts into the table, in the order of the input."""
+    """Commits parts to the index, in the order of the table."""
 
-    def __init__(self, run: Run, journal: Journal, parts: Parts) -> None:
+    def __init__(self, run: IngestRun, journal: Journal, parts: Parts) -> None:
         self._run = run
         self._journal = journal
         self._parts = parts
-        self._writer = Writer(run.index._store, run.source, update=run.update)
+        self._writer = Writer(run.index.store, run.source, update=run.update)
         last: dict[str, Any] = dict.fromkeys(("block", "rows", "written", *COUNTS), 0)
         for record in journal.records():
             last = record
@@ -139,12 +139,12 @@ class _Commits:
         self._written: int = last["written"]
         self._waiting: dict[int, int] = {}
         parts.clear(self.block)
-        # What was rejected behind the last commit will be rejected again.
+        # Rows that were rejected after the last commit will be rejected again.
         with run.rejects.open("ab") as file:
             file.truncate(self._written)
 
     def take(self, done: Done) -> None:
-        """A part is there: commit, if enough of them are there without a gap."""
+        """Take a finished part, and commit as soon as enough consecutive parts are finished."""
         self._waiting[done.number] = done.rows
         ready, number = 0, self.block
         while number in self._waiting and ready < COMMITTED:
@@ -153,7 +153,7 @@ class _Commits:
             self._commit(number)
 
     def finish(self) -> None:
-        """Commit what is left, and say that this was all."""
+        """Commit the remaining parts, and record that the run is complete."""
         while self._waiting:
             self._commit(min(max(self._waiting) + 1, self.block + COMMITTED // self._run.chunk + 1))
         self._run.index.optimize()
@@ -162,8 +162,8 @@ class _Commits:
     def _commit(self, until: int) -> None:
         """Commit the parts before a number."""
         pa, _ = require_pyarrow()
-        found = [self._parts.read(number) for number in range(self.block, until)]
-        tables, known, rejects, _ = zip(*found, strict=True)
+        parts = [self._parts.read(number) for number in range(self.block, until)]
+        tables, known, rejects, _ = zip(*parts, strict=True)
         report = self._writer.write(pa.concat_tables(tables), [*chain(*known)], [*chain(*rejects)], before=self._reject)
         self.report += replace(report, rejects=())
         self.rows += sum(self._waiting.pop(number) for number in range(self.block, until))
@@ -172,7 +172,7 @@ class _Commits:
         self._parts.clear(until)
 
     def _reject(self, report: Report) -> None:
-        """Write down what is rejected, before anything is committed."""
+        """Write the rejected rows to their file, before the commit."""
         try:
             with self._run.rejects.open("r+b") as file:
                 file.seek(self._written)

@@ -1,4 +1,4 @@
-"""Which columns of an input are what, and what makes a row unfit."""
+"""Layouts: which columns of a table hold texts, ids and metadata, and why a row is rejected."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pairlens.corpus.records import TYPES, Reject, Text
+from pairlens.corpus.records import TYPES, Reject, TextRecord
 from pairlens.errors import InputError, choose
 from pairlens.io.tables import InputRow, InputTable
 
 KNOWN = ("text", "abstract", "passage", "document", "content", "contents", "body", "sentence")
-"""Names of the column of texts, taken in this order where it is not named."""
+"""Known names of the column of texts; the first one that a table has counts."""
 LONGEST = 1_000_000
-"""Characters of a text beyond which it is not even tokenized."""
+"""Characters of a text beyond which it is rejected before it is tokenized."""
 SHOWN = 200
-"""Characters of a rejected text that are written down."""
+"""Characters of a rejected text that its reject keeps."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of an input.
+    """The columns of a table.
 
     Attributes:
         text: the column of texts.
-        id: that of their names; None to take the rows' numbers.
+        id: the column of ids; None to use the rows' numbers.
         metadata: the other columns that are kept, each with one of `TYPES`.
     """
 
@@ -38,13 +38,13 @@ class Layout:
     def of(
         cls, table: InputTable, text: str | None, id_column: str | None, metadata: Mapping[str, str | None] | None
     ) -> Layout:
-        """The layout of an input from what a user named; by default all other columns are metadata.
+        """The layout of a table with the columns that a user named; by default all other columns are metadata.
 
         Args:
-            table: the input.
+            table: the table.
             text: the column of texts, or None to find it.
-            id_column: the column of names, or None for the rows' numbers.
-            metadata: columns to keep with a type, or None for what the file says; None for all.
+            id_column: the column of ids, or None for the rows' numbers.
+            metadata: the columns to keep, each with a type, or None for the type in the file; None for all columns.
         """
         names = table.columns
         if text is None:
@@ -68,25 +68,25 @@ class Layout:
             choose("type of metadata", kind, TYPES)
         return cls(text, id_column, kept)
 
-    def read(self, raw: InputRow) -> Text | Reject:
-        """A text to be indexed, or why it cannot be."""
-        given = raw.values.get(self.text)
-        name = str(raw.row) if self.id is None else raw.values.get(self.id)
-        reasons = [raw.reason] if raw.reason else [*_faults_of_text(given), *_faults_of_id(name)]
+    def read(self, row: InputRow) -> TextRecord | Reject:
+        """The text of a row, or why the row cannot be indexed."""
+        given = row.values.get(self.text)
+        name = str(row.row) if self.id is None else row.values.get(self.id)
+        reasons = [row.reason] if row.reason else [*_faults_of_text(given), *_faults_of_id(name)]
         metadata: dict[str, Any] = {}
         for column, kind in self.metadata.items() if not reasons else ():
-            value = raw.values.get(column)
+            value = row.values.get(column)
             try:
                 metadata[column] = _convert(value, kind)
             except ValueError:
                 reasons.append(f"metadata {column} is {value!r:.40}, which is no {kind}")
         shown = _printable(given) if isinstance(given, str) else ""
         if reasons:
-            return Reject(raw.row, raw.line, _printable(str(name or "")), "; ".join(reasons), shown[:SHOWN])
-        return Text(str(name), str(given), metadata, raw.row, raw.line)
+            return Reject(row.row, row.line, _printable(str(name or "")), "; ".join(reasons), shown[:SHOWN])
+        return TextRecord(str(name), str(given), metadata, row.row, row.line)
 
-    def read_record(self, number: int, record: Any) -> Text | Reject:
-        """The same for a record that was handed over in Python, where the name may be left out."""
+    def read_record(self, number: int, record: Any) -> TextRecord | Reject:
+        """The text of a record from Python, where the id may be left out, or why it cannot be indexed."""
         if not isinstance(record, Mapping):
             return Reject(number, 0, "", f"not a record but {type(record).__name__} {record!r:.40}")
         layout = replace(self, id=None) if self.id is None or record.get(self.id) is None else self
@@ -120,7 +120,7 @@ def _faults_of_id(name: Any) -> list[str]:
 
 
 def _convert(value: Any, kind: str) -> Any:
-    """A value of metadata as its type; raises ValueError where it is none of it. Nothing stays nothing."""
+    """A value of metadata converted to its type; raises ValueError where it cannot be. Missing values are None."""
     if value is None or (value == "" and kind != "text"):
         return None
     if isinstance(value, float) and math.isnan(value):

@@ -1,4 +1,4 @@
-"""Contributions as rows of a table and back. What a row holds explains its text's similarity to any other."""
+"""Contributions as rows of the index and back. A row holds all that explaining its text needs."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from pairlens.shapes import Array
 from pairlens.text import Unit
 
 TYPES = ("text", "int", "float", "bool")
-"""What a column of metadata holds."""
+"""The types of a column of metadata."""
 
 
 @dataclass(frozen=True)
-class Text:
+class TextRecord:
     """A text to be indexed, from one row of an input.
 
     Attributes:
-        id: its name in the index.
+        id: its id in the index.
         text: the text.
         metadata: its other columns.
-        row: its number in the input, from 1.
-        line: where that stands in the file.
+        row: its number in the table, from 1.
+        line: its line in the file.
     """
 
     id: str
@@ -39,7 +39,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Reject:
-    """A row of an input that cannot be indexed, and why."""
+    """A row of a table that cannot be used, and why."""
 
     row: int
     line: int
@@ -91,38 +91,38 @@ def make_schema(dim: int, metadata: Mapping[str, str], precision: str) -> Any:
     )
 
 
-def to_table(texts: Sequence[Text], found: Sequence[Contributions], schema: Any, source: str) -> Any:
+def to_table(texts: Sequence[TextRecord], decomposed: Sequence[Contributions], schema: Any, source: str) -> Any:
     """Texts and their contributions as an Arrow table, with one more column, `line`, which the index does not keep.
 
     Args:
         texts: the texts.
-        found: what they were taken apart into.
+        decomposed: the contributions of each text.
         schema: as `make_schema` gave it.
         source: the name of the input they are from.
     """
     pa, _ = require_pyarrow()
     number = schema.field("contributions").type.value_type.value_type.to_pandas_dtype()
-    counts = [len(c.units) for c in found]
+    counts = [len(c.units) for c in decomposed]
     offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
-    values = np.concatenate([c.values for c in found]) if found else np.zeros((0, 1))
-    units = [_stored_unit(unit, c.text) for c in found for unit in c.units]
-    errors = np.concatenate([c.error for c in found]) if found else np.zeros(0)
+    values = np.concatenate([c.values for c in decomposed]) if decomposed else np.zeros((0, 1))
+    units = [_stored_unit(unit, c.text) for c in decomposed for unit in c.units]
+    errors = np.concatenate([c.error for c in decomposed]) if decomposed else np.zeros(0)
     columns: dict[str, Any] = {
         "id": [text.id for text in texts],
         "text": [text.text for text in texts],
-        "embedding": _vectors([c.output for c in found], schema.field("embedding").type),
+        "embedding": _vectors([c.output for c in decomposed], schema.field("embedding").type),
         "metadata": [dict(text.metadata) for text in texts],
         "contributions": pa.ListArray.from_arrays(
             offsets, _vectors(values, schema.field("contributions").type.value_type, number)
         ),
         "error": pa.ListArray.from_arrays(offsets, pa.array(errors.astype(np.float32))),
         "units": pa.ListArray.from_arrays(offsets, pa.array(units, schema.field("units").type.value_type)),
-        "tokens": [list(c.tokens) for c in found],
-        "reference": _vectors([c.reference for c in found], schema.field("reference").type),
-        "size": [float(np.linalg.norm(c.embedding)) for c in found],
-        "gap": [c.gap for c in found],
-        "nodes": [int(c.settings.get("nodes") or 0) for c in found],
-        "truncated": [c.truncated for c in found],
+        "tokens": [list(c.tokens) for c in decomposed],
+        "reference": _vectors([c.reference for c in decomposed], schema.field("reference").type),
+        "size": [float(np.linalg.norm(c.embedding)) for c in decomposed],
+        "gap": [c.gap for c in decomposed],
+        "nodes": [int(c.settings.get("nodes") or 0) for c in decomposed],
+        "truncated": [c.truncated for c in decomposed],
         "source": [source] * len(texts),
         "row": [text.row for text in texts],
         "line": [text.line for text in texts],
@@ -132,7 +132,7 @@ def to_table(texts: Sequence[Text], found: Sequence[Contributions], schema: Any,
 
 
 def check_finite(c: Contributions, precision: str) -> None:
-    """Raise if numbers are too large for the precision that they are to be stored in."""
+    """Raise if contributions are too large for the precision of the index."""
     largest = float(np.abs(c.values).max(initial=0.0))
     if largest > float(np.finfo(precision).max):
         raise InputError(
@@ -146,16 +146,16 @@ def from_table(table: Any, settings: Mapping[str, Any]) -> list[Contributions]:
 
     Args:
         table: rows of the index.
-        settings: what all of them have in common.
+        settings: the settings that all rows share.
     """
     table = table.combine_chunks()
     plain = table.select(["text", "units", "tokens", "size", "gap", "nodes", "truncated"]).to_pylist()
     outputs, references = (vectors_of(table.column(name)) for name in ("embedding", "reference"))
-    found = []
+    rows = []
     for i, row in enumerate(plain):
         output = outputs[i].astype(np.float64)
         length = float(np.linalg.norm(output))
-        found.append(
+        rows.append(
             Contributions(
                 text=row["text"],
                 units=tuple(_unit(unit, row["text"]) for unit in row["units"]),
@@ -163,7 +163,7 @@ def from_table(table: Any, settings: Mapping[str, Any]) -> list[Contributions]:
                 values=vectors_of(table.column("contributions")[i].values).astype(np.float64),
                 error=np.asarray(table.column("error")[i].values).astype(np.float64),
                 reference=references[i].astype(np.float64),
-                # The model's output is the embedding that was taken apart, or a multiple of it.
+                # The model's output is the embedding that was decomposed, or a multiple of it.
                 embedding=output * (row["size"] / length if length else 1.0),
                 output=output,
                 gap=row["gap"],
@@ -171,18 +171,18 @@ def from_table(table: Any, settings: Mapping[str, Any]) -> list[Contributions]:
                 settings={**settings, "nodes": row["nodes"]},
             )
         )
-    return found
+    return rows
 
 
 def _stored_unit(unit: Unit, text: str) -> dict[str, Any]:
-    """A unit as a row has it; characters of the text are not written a second time."""
-    own = None if text[unit.start : unit.end] == unit.text else unit.text
-    return {"text": own, "start": unit.start, "end": unit.end, "kind": unit.kind}
+    """A unit as a row stores it; its text is left out where it is a slice of the row's text."""
+    shown = None if text[unit.start : unit.end] == unit.text else unit.text
+    return {"text": shown, "start": unit.start, "end": unit.end, "kind": unit.kind}
 
 
 def _unit(stored: Mapping[str, Any], text: str) -> Unit:
-    start, end, own = stored["start"], stored["end"], stored["text"]
-    return Unit(text[start:end] if own is None else own, start, end, stored["kind"])
+    start, end, shown = stored["start"], stored["end"], stored["text"]
+    return Unit(text[start:end] if shown is None else shown, start, end, stored["kind"])
 
 
 def _vectors(rows: Any, kind: Any, dtype: Any = np.float32) -> Any:

@@ -1,4 +1,4 @@
-"""Hits: what a search finds, each with the reason why."""
+"""Search: the hits of a query, each with its explanation."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from pairlens.attribution import treatments
 from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.explanation import Explanation, Pair
 from pairlens.corpus.records import from_table, vectors_of
-from pairlens.corpus.settings import Settings
+from pairlens.corpus.settings import IndexSettings
 from pairlens.corpus.store import Store
 from pairlens.lens import Lens
 from pairlens.shapes import Array
 from pairlens.text import Unit
 
 REMEMBERED = 64
-"""Queries that are kept."""
+"""Queries that are cached."""
 SPARE = 16
-"""Rows that are asked for beyond k, to see whether some tie with the k-th."""
+"""Rows that are fetched beyond k, to see whether some tie with the k-th."""
 TIED = 1e-5
-"""Scores that LanceDB's single precision may put in the wrong order."""
+"""Scores closer than this may be in the wrong order in LanceDB's single precision."""
 
 
 class Query:
-    """What is looked for: its embedding at once, and what its units contribute when somebody asks why.
+    """A query: its embedding, and its contributions, which are computed only when an explanation is asked for.
 
     Args:
         text: the query.
         lens: the model.
-        options: how to take it apart, as for `Lens.decompose`.
+        options: how to decompose it, as for `Lens.decompose`.
     """
 
     def __init__(self, text: str, lens: Lens, options: Mapping[str, Any]) -> None:
@@ -51,19 +51,19 @@ class Query:
 
     @cached_property
     def contributions(self) -> Contributions:
-        """The query, taken apart."""
+        """The query's contributions."""
         return next(self._lens.decompose([self.text], progress=False, **self._options))
 
 
 class Queries:
-    """Recent queries, with what was found out about them. Threads may share it."""
+    """A cache of recent queries with their embeddings and contributions. Threads may share it."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: tuple[Any, ...], make: Callable[[], Query]) -> Query:
-        """The query of a key; made if it is not there."""
+        """The cached query of a key, or a new one from `make`."""
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = make()
@@ -75,15 +75,15 @@ class Queries:
 
 @dataclass(frozen=True, eq=False)
 class Hit:
-    """A text that a search found.
+    """A hit of a search.
 
     Attributes:
-        rank: its place, from 1.
-        id: its name.
+        rank: the place among the hits, from 1.
+        id: the text's id.
         score: the model's own similarity of query and text.
         text: the text.
         metadata: its other columns.
-        query: what was looked for.
+        query: the query.
         contributions: what the text's units contribute to its embedding.
         settings: those of the index.
     """
@@ -95,7 +95,7 @@ class Hit:
     metadata: Mapping[str, Any]
     query: Query
     contributions: Contributions
-    settings: Settings
+    settings: IndexSettings
 
     @cached_property
     def explanation(self) -> Explanation:
@@ -123,7 +123,7 @@ class Hit:
         return f"Hit({self.rank}, {self.id!r}, {self.score:.4f}, {unit.text!r:.60} {value:+.3f})"
 
 
-def explain(a: Contributions, b: Contributions, settings: Settings) -> Explanation:
+def explain(a: Contributions, b: Contributions, settings: IndexSettings) -> Explanation:
     """The explanation of two texts as an index's settings have it."""
     return treatments.explain(a, b, reference_terms=settings.reference_terms, measure=settings.measure)
 
@@ -131,14 +131,14 @@ def explain(a: Contributions, b: Contributions, settings: Settings) -> Explanati
 def find(
     store: Store,
     query: Query,
-    settings: Settings,
+    settings: IndexSettings,
     common: Mapping[str, Any],
     k: int,
     where: str | None,
     *,
     approximate: bool,
 ) -> list[Hit]:
-    """The k texts nearest to a query, nearest first; of equally near ones the first by name.
+    """The k texts nearest to a query, nearest first; equally near texts are ordered by id.
 
     LanceDB finds candidates in single precision; they are scored again in double, and more of them are asked for as
     long as the k-th may tie with one that was left out.
@@ -154,14 +154,14 @@ def find(
             break
         asked *= 2
     chosen = table.take(np.array(order[:k], dtype=np.int64))
-    hits = zip(order, from_table(chosen, common), chosen.select(_told(chosen)).to_pylist(), strict=False)
+    hits = zip(order, from_table(chosen, common), chosen.select(_shown_columns(chosen)).to_pylist(), strict=False)
     return [
         Hit(rank, row["id"], float(scores[i]), row["text"], row.get("metadata") or {}, query, c, settings)
         for rank, (i, c, row) in enumerate(hits, 1)
     ]
 
 
-def _told(table: Any) -> list[str]:
+def _shown_columns(table: Any) -> list[str]:
     return [name for name in ("id", "text", "metadata") if name in table.column_names]
 
 

@@ -1,4 +1,4 @@
-"""The table `texts` in a folder: LanceDB, opened, asked and written to. Every write is whole or did not happen."""
+"""The LanceDB table `texts` of an index. Every write is whole or did not happen."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from pairlens.shapes import Array
 
 try:
     import fcntl
-except ImportError:  # Windows: two processes that write to one index are then the user's to avoid
+except ImportError:  # Windows has no file locks here: the user must not write to one index from two processes
     fcntl = None
 
 TABLE = "texts"
 ASKED = 1000
-"""Names that one question to the table may hold."""
+"""Ids that one query may hold."""
 OLD = timedelta(minutes=10)
-"""How long versions that were replaced are kept for those who still read them."""
+"""How long replaced versions are kept for readers that have them open."""
 UNSORTED = 2**20
-"""Rows that may stand outside of the index on `id` before it is brought up to date."""
+"""Rows that may be missing from the index on `id` before it is updated."""
 
 
 class Store:
-    """One folder with one table. Threads may share it; processes that write take turns.
+    """One folder with one table. Threads may share a store; only one process writes at a time.
 
     Args:
         path: the folder.
@@ -72,13 +72,13 @@ class Store:
             return False
         try:
             _connect(path).open_table(TABLE)
-        except ValueError:  # its making was cut off
+        except ValueError:  # its creation was cut off
             return False
         return True
 
     @property
     def document(self) -> dict[str, Any]:
-        """What the table says of itself."""
+        """The document that `create` stored with the table."""
         described = (self._table.schema.metadata or {}).get(b"pairlens")
         if described is None:
             raise InputError(f"{self.path} was not made by pairlens: its table says nothing about contributions.")
@@ -95,21 +95,21 @@ class Store:
             return self._table.count_rows(where)
 
     def has(self, name: str, where: str) -> bool:
-        """Whether the row of this name fits a filter."""
+        """Whether the row with this id fits a filter."""
         with self._asking(where):
             return self._table.count_rows(f"id = {_quoted(name)} AND ({where})") > 0
 
     def fetch(self, ids: Iterable[str], columns: Sequence[str] | None = None) -> Any:
-        """The rows with these names, in whatever order; names that are not there are left out."""
+        """The rows with these ids, in any order; ids that the table does not have are left out."""
         pa, _ = require_pyarrow()
         distinct = iter(dict.fromkeys(ids))
-        found = []
+        tables = []
         with self._asking():
             while asked := list(islice(distinct, ASKED)):
                 question = self._table.search().where(f"id IN ({', '.join(map(_quoted, asked))})").limit(len(asked))
-                found.append((question if columns is None else question.select(list(columns))).to_arrow())
+                tables.append((question if columns is None else question.select(list(columns))).to_arrow())
         chosen = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
-        return pa.concat_tables([table.replace_schema_metadata() for table in found] or [chosen.empty_table()])
+        return pa.concat_tables([table.replace_schema_metadata() for table in tables] or [chosen.empty_table()])
 
     def nearest(self, vector: Array, k: int, measure: str, where: str | None, *, approximate: bool) -> Any:
         """The k rows nearest to a vector, all their columns as they were at one moment."""
@@ -136,7 +136,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Held while something is looked up and then written: by one thread of one process at a time."""
+        """A lock for looking something up and then writing: one thread of one process holds it at a time."""
         with self._lock:
             if self._writing:  # this thread holds it already
                 yield
@@ -151,7 +151,7 @@ class Store:
                     self._writing = False
 
     def write(self, rows: Any, *, replace: bool) -> None:
-        """Add rows in one commit; `replace`: rows that have the name of one of them go in the same."""
+        """Add rows in one commit; `replace` also removes the rows with the same ids in that commit."""
         if not len(rows):
             return
         with self._changing():
@@ -165,7 +165,7 @@ class Store:
             self.optimize()
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Delete the rows with these names; returns how many there were."""
+        """Delete the rows with these ids; returns how many were deleted."""
         distinct, gone = iter(dict.fromkeys(ids)), 0
         with self.writing(), self._changing():
             while asked := list(islice(distinct, ASKED)):
@@ -174,7 +174,7 @@ class Store:
         return gone
 
     def optimize(self) -> None:
-        """Few large files instead of many small ones, up-to-date indices, no versions that nobody reads any more."""
+        """Merge small files, update the index on `id`, and delete old versions."""
         from lancedb.index import BTree
 
         with self.writing(), self._changing():
@@ -202,7 +202,7 @@ class Store:
 
     @property
     def bytes(self) -> int:
-        """What the rows take on disk."""
+        """The size of the rows on disk, in bytes."""
         return int(self._table.stats()["total_bytes"])
 
     @contextmanager
@@ -231,7 +231,7 @@ class Store:
 
 
 def _connect(path: Path) -> Any:
-    # Every question is asked of the newest version.
+    # Every query reads the newest version.
     return require_lancedb().connect(str(path), read_consistency_interval=timedelta(0))
 
 
@@ -240,7 +240,7 @@ def _quoted(name: str) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """What a Rust error says, without where in Rust it was raised and by which layers it came."""
+    """The message of a Rust error, without the place and the layers it was raised in."""
     line = str(error).split(", /")[0].splitlines()[0] if str(error) else type(error).__name__
     layers = r"lance error: |LanceError\(\w+\): |Invalid input, |Schema error: |Generic LocalFileSystem error: "
     return re.sub(rf"^({layers})*", "", line).split(" Valid fields are ")[0].rstrip(".") + "."

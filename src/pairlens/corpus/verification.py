@@ -1,4 +1,4 @@
-"""Whether an index still holds what its model says."""
+"""Verification: does an index hold what its model computes now?"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from pairlens.attribution.contributions import Contributions
 from pairlens.corpus.records import from_table
-from pairlens.corpus.settings import Settings
+from pairlens.corpus.settings import IndexSettings
 from pairlens.corpus.store import Store
 from pairlens.errors import InputError, NotConverged, NumericalError, TruncationWarning
 from pairlens.lens import Lens
@@ -22,13 +22,13 @@ TOLERANCE = 2e-3
 
 @dataclass(frozen=True)
 class Verification:
-    """What came of taking stored texts apart again.
+    """The result of decomposing stored texts again.
 
     Attributes:
-        checked: how many.
+        checked: how many texts were decomposed again.
         difference: the largest distance between a stored row and a fresh one, relative to the embedding's length.
-        wrong: the names of texts that differ by more than 2e-3, or cannot be taken apart any more.
-        doubled: names that more than one row has.
+        wrong: the ids of texts that differ by more than 2e-3, or cannot be decomposed any more.
+        doubled: ids that more than one row has.
     """
 
     checked: int
@@ -38,22 +38,22 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Whether everything is as it should be."""
+        """Whether no text differs and no id occurs twice."""
         return not self.wrong and not self.doubled
 
 
 def verify(
-    store: Store, lens: Lens, settings: Settings, common: Mapping[str, Any], sample: int, seed: int
+    store: Store, lens: Lens, settings: IndexSettings, common: Mapping[str, Any], sample: int, seed: int
 ) -> Verification:
-    """Take some texts apart again and compare with what is stored; look for names that are there twice.
+    """Decompose some texts again and compare with what is stored; look for ids that occur twice.
 
     Args:
         store: the table.
         lens: the model.
-        settings: how the texts in the table were taken apart.
-        common: the settings that all stored contributions have in common.
+        settings: how the texts in the table were decomposed.
+        common: the settings that all stored contributions share.
         sample: how many texts, drawn at random.
-        seed: which.
+        seed: of the draw.
     """
     rows = store.sample(sample, seed)
     wrong, worst = [], 0.0

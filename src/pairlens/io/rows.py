@@ -1,21 +1,32 @@
-"""Documents as long tables, for CSV and Parquet.
+"""Documents as long tables, for CSV and Parquet, and explanations as one row each.
 
-One row for every pair of units (of contributions: for every unit and dimension) follows the rows that hold all other
-fields. Texts stand in text columns, so that `value` is a column of numbers. The column `part` names a row's field, or
-is "pair" or "value"; the rows of `effects_a`, `effects_b` and `units` also name the units.
+A long table has one row for every pair of units (of contributions: for every unit and dimension), after the rows of all
+other fields. Texts stand in text columns, so that `value` is a column of numbers. The column `part` names a row's
+field, or is "pair" or "value"; the rows of `effects_a`, `effects_b` and `units` also name the units.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pairlens.io.schema import AXES, OPTIONAL, UNIT, Document
 
+if TYPE_CHECKING:
+    from pairlens.attribution.explanation import Explanation
+
 Row = dict[str, Any]
+TOTALS = ("score", "base", "effects_a", "effects_b", "pairs", "gap", "gap_a", "gap_b")
+"""The numbers of an explanation: score = base + effects_a + effects_b + pairs + gap, then the texts' own gaps."""
+
+
+def totals(e: Explanation) -> dict[str, float]:
+    """The numbers of an explanation, for tables with one row a pair."""
+    sums = {"effects_a": e.effects_a.sum(), "effects_b": e.effects_b.sum(), "pairs": e.matrix.sum()}
+    return {name: float(sums[name] if name in sums else getattr(e, name)) for name in TOTALS}
 
 
 def to_rows(document: Document) -> Iterator[Row]:

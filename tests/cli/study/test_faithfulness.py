@@ -1,4 +1,4 @@
-"""`pairlens study faithfulness`, from end to end."""
+"""`pairlens study faithfulness`: the files it writes, that it resumes, and what it refuses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typer.testing import CliRunner
 
 from judging import PAIRS
 from pairlens.cli import app
-from pairlens.study.faithfulness import JudgeSettings, court, judge, make_candidates
+from pairlens.cli.study.papers import sample_pairs
+from pairlens.io.pairs import PairTable
+from pairlens.study.faithfulness import JudgeSettings, judge, make_candidates
+from pairlens.study.faithfulness.evaluation import PairEvaluator
 
 
 @pytest.fixture
@@ -19,24 +22,24 @@ def invoke(model, tmp_path):
         csv.writer(file).writerows([*((a, b, "3.5") for a, b in PAIRS), ("", "x", "1")])
 
     def run(*arguments, data=data):
-        given = ["study", "faithfulness", "--data", data, "--out", tmp_path / "out", "-m", model, *arguments]
-        return CliRunner().invoke(app, [str(argument) for argument in given], catch_exceptions=False)
+        command = ["study", "faithfulness", "--data", data, "--out", tmp_path / "out", "-m", model, *arguments]
+        return CliRunner().invoke(app, [str(argument) for argument in command], catch_exceptions=False)
 
     return run
 
 
-def test_the_command_from_end_to_end_and_again(invoke, tmp_path, monkeypatch):
+def test_command_writes_its_files_and_a_second_run_resumes_or_refuses_other_settings(invoke, tmp_path, monkeypatch):
     options = ["--methods", "output, shapley,random", "--passes", "16", "--checks", "1", "--limit", "3"]
     done = invoke(*options)
     assert done.exit_code == 0, done.output
     folder = tmp_path / "out" / "faithfulness"
-    wanted = {"journal.jsonl", "pairs.parquet", "pareto.png", "pareto.svg", "summary.json", "table.csv"}
-    assert {path.name for path in folder.iterdir()} == wanted
+    expected = {"journal.jsonl", "pairs.parquet", "pareto.png", "pareto.svg", "summary.json", "table.csv"}
+    assert {path.name for path in folder.iterdir()} == expected
     assert "shapley/16" in done.output
     assert f"saved {folder / 'summary.json'}" in done.output.replace("\n", "")
     first = (folder / "summary.json").read_text()
 
-    monkeypatch.setattr(evaluation.PairEvaluator, "evaluate", None)  # nothing is left to do
+    monkeypatch.setattr(PairEvaluator, "evaluate", None)  # no pair is left to evaluate
     again = invoke(*options)
     assert "going on after 3 of 3 pairs" in again.output
     assert (folder / "summary.json").read_text() == first
@@ -46,16 +49,13 @@ def test_the_command_from_end_to_end_and_again(invoke, tmp_path, monkeypatch):
     assert "holds the beginning of another run: seed was 0 and is 1" in other.output.replace("\n", " ")
 
 
-def test_a_larger_limit_has_the_same_pairs_first(tmp_path):
-    from pairlens.cli.study.papers import draw
-    from pairlens.io.pairs import PairTable
-
+def test_larger_limit_begins_with_the_same_pairs(tmp_path):
     path = tmp_path / "many.csv"
     path.write_text("".join(f"text {i},other {i}\n" for i in range(50)))
-    few, many = (draw(PairTable(path), limit, 0) for limit in (5, 20))
+    few, many = (sample_pairs(PairTable(path), limit, 0) for limit in (5, 20))
     assert many[:5] == few
     assert len(set(many)) == 20
-    assert draw(PairTable(path), 5, 1) != few
+    assert sample_pairs(PairTable(path), 5, 1) != few
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_a_larger_limit_has_the_same_pairs_first(tmp_path):
         (["--column-a", "x"], "--column-a and --column-b go together"),
     ],
 )
-def test_what_the_command_refuses(invoke, options, message):
+def test_wrong_options_are_refused(invoke, options, message):
     done = invoke(*options)
     assert done.exit_code == 2
     assert message in done.output.replace("\n", " ")
 
 
-def test_data_that_cannot_be_used(invoke, tmp_path):
+def test_missing_and_empty_data_are_refused(invoke, tmp_path):
     assert "there is no file" in invoke(data=tmp_path / "none.csv").output
     (tmp_path / "empty.csv").write_text(" ,x\n")
     done = invoke(data=tmp_path / "empty.csv")
@@ -83,12 +83,12 @@ def test_data_that_cannot_be_used(invoke, tmp_path):
     assert "holds no pairs that can be used" in done.output.replace("\n", " ")
 
 
-def test_the_real_model(minilm):
+def test_shapley_is_most_faithful_and_noise_is_not_on_the_bundled_model(minilm):
     pairs = [("A man plays the guitar.", "A person plays music."), ("It is not cold today.", "The weather is warm.")]
-    chosen = make_candidates(minilm, methods=["shapley", "output", "rollout", "random"], passes=[128])
-    found = judge(minilm, pairs, chosen, settings=JudgeSettings(checks=0), progress=False)
-    rows = {row["candidate"]: row for row in found.table}
+    candidates = make_candidates(minilm, methods=["shapley", "output", "rollout", "random"], passes=[128])
+    result = judge(minilm, pairs, candidates, settings=JudgeSettings(checks=0), progress=False)
+    rows = {row["candidate"]: row for row in result.table}
     assert rows["shapley/128"]["shapley"] > 0.9
     assert rows["shapley/128"]["shapley"] > rows["output"]["shapley"]
     assert abs(rows["random"]["shapley"]) < 0.5
-    assert found.summary["yardstick"]["exact"] == 2
+    assert result.summary["yardstick"]["exact"] == 2
