@@ -6,38 +6,9 @@ import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
-# beartype executes the annotations of these files, so it is installed before pairlens is imported. Files that take a
-# user's input are left out (lens, functional, attribution.options and stream, text.units, quadrature.rules, methods'
-# options, model.loading, cli, web): wrong input must raise their own errors, not a type checker's.
-CHECKED = (
-    "attribution.contrast",
-    "attribution.contributions",
-    "attribution.explanation",
-    "attribution.products",
-    "attribution.treatments",
-    "autodiff.dual",
-    "autodiff.streams",
-    "autodiff.tail",
-    "corpus.records",
-    "linalg",
-    "methods.base",
-    "model.deletion",
-    "model.encoder",
-    "model.layers",
-    "model.reference",
-    "model.states",
-    "quadrature.chebyshev",
-    "quadrature.integrate",
-    "quadrature.paths",
-    "quadrature.planner",
-    "study.faithfulness.deletions",
-    "study.faithfulness.measures",
-    "study.faithfulness.yardstick",
-    "study.language.annotations",
-    "study.language.relations",
-    "study.statistics",
-    "subsets",
-)
+from typechecker import CHECKED
+
+# Before pairlens is imported.
 install_import_hook([f"pairlens.{name}" for name in CHECKED], "typechecker.check")
 
 # One thread per test process and in processes that tests start; set before torch loads its libraries.

@@ -71,7 +71,8 @@ class Running:
 def serving(lenses: dict[str, Lens], **limits: Any) -> Iterator[Running]:
     """A server of these lenses. Its time limit is out of reach unless a test sets one."""
     listener = listen("127.0.0.1", 0)
-    app, scheduler = build(lenses, hosts=HOSTS, limits=Limits(**{"seconds": 2.0 * TIMEOUT, **limits}))
+    given: dict[str, Any] = {"seconds": 2.0 * TIMEOUT, **limits}
+    app, scheduler = build(lenses, hosts=HOSTS, limits=Limits(**given))
     server, loop = Server(app, scheduler), asyncio.new_event_loop()
     thread = threading.Thread(target=lambda: loop.run_until_complete(server.serve([listener])), daemon=True)
     thread.start()

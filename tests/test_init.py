@@ -56,7 +56,7 @@ def test_every_public_name_is_listed_and_can_be_imported():
 
 def test_an_unknown_name_raises_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'Lense'"):
-        _ = pairlens.Lense  # pyright: ignore[reportAttributeAccessIssue]
+        _ = pairlens.Lense
 
 
 def test_the_installed_version_is_the_version_of_the_package():

@@ -40,7 +40,7 @@ def identity(e: Explanation) -> float:
 def test_the_score_is_the_models_own(minilm):
     from sentence_transformers import SentenceTransformer
 
-    from pairlens.model.loading import offline_model
+    from pairlens.model.bundled import offline_model
 
     model = SentenceTransformer(str(offline_model()), device="cpu")
     expected = float(model.similarity(*model.encode([A, B]))[0, 0])

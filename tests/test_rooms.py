@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from typechecker import CHECKED
+
 SOURCE = Path(__file__).parents[1] / "src"
 # Installed with every pairlens; any other package may be missing, so its import may stand inside a function.
 REQUIRED = {"huggingface_hub", "numpy", "safetensors", "sentence_transformers", "tokenizers", "torch", "transformers"}
@@ -94,3 +96,7 @@ def test_imports_stand_at_the_top_of_a_file_except_optional_packages_and_command
 def test_the_check_finds_a_broken_import(module, code, message):
     known = modules() | {module: ast.parse(code)}
     assert [text for text in violations(known) if module in text and message in text]
+
+
+def test_every_file_whose_shapes_are_checked_exists():
+    assert not [name for name in CHECKED if f"pairlens.{name}" not in modules()]

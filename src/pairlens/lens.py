@@ -16,11 +16,11 @@ from pairlens.attribution.explanation import Explanation, Pair
 from pairlens.attribution.options import ExplainOptions, Options, resolve_treatment
 from pairlens.attribution.stream import Roles, both_roles, stream_contributions, stream_explanations
 from pairlens.attribution.treatments import MEASURES
-from pairlens.autodiff.dual import PRECISIONS
+from pairlens.autodiff import PRECISIONS
 from pairlens.errors import InputError, ModelError, choose, whole
 from pairlens.methods import Method, choose_method
 from pairlens.model import EmbeddingFunction, Encoder
-from pairlens.quadrature.rules import Rule
+from pairlens.quadrature import Rule
 from pairlens.shapes import Array
 from pairlens.text import Level, zoomed
 

@@ -206,10 +206,12 @@ HOSTILE = [
 
 
 def test_markup_in_texts_is_shown_as_text(opened):
-    for text in HOSTILE:
-        with opened(a=text, b=B, method="occlusion") as page:
-            page.on("dialog", lambda dialog: pytest.fail(dialog.message))
-            assert page.get_by_label("The first text").input_value() == text
+    with opened(a=HOSTILE[0], b=B, method="occlusion") as page:
+        page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+        for text in HOSTILE:
+            page.evaluate("(text) => (location.hash = `#method=occlusion&b=b&a=${encodeURIComponent(text)}`)", text)
+            page.wait_for_function("(text) => document.querySelector('textarea[name=a]').value === text", arg=text)
+            settle(page)
             shown = page.locator("#picture .pl-run").first.evaluate("(node) => node.textContent")
             assert re.sub(r"\s", "", text) in re.sub(r"\s", "", shown)
             assert page.locator("#picture img, #picture script, #picture style").count() == 0
@@ -241,8 +243,15 @@ def test_everything_can_be_reached_by_keyboard(opened):
         assert "occlusion" in page.locator("#picture .pl-provenance").inner_text()
 
 
-@pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["1440", "360"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("viewport", "scheme"),
+    [
+        pytest.param(WIDE, "light", id="1440-light"),
+        pytest.param(NARROW, "dark", id="360-dark"),
+        pytest.param(WIDE, "dark", id="1440-dark", marks=pytest.mark.slow),
+        pytest.param(NARROW, "light", id="360-light", marks=pytest.mark.slow),
+    ],
+)
 def test_the_page_fits_and_axe_finds_no_serious_fault(opened, viewport, scheme):
     search = {"kind": "search", "query": "how long", "passages": "It runs for nine hours.\nA cable is sold separately."}
     for state in ({"a": A, "b": B, "method": "integrated-jacobian", "layer": "3"}, search):

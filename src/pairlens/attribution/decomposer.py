@@ -11,11 +11,11 @@ import numpy as np
 import pairlens
 from pairlens import progress
 from pairlens.attribution.contributions import Contributions
-from pairlens.autodiff.streams import Steps, together
+from pairlens.autodiff import Steps, together
 from pairlens.errors import InputError, TruncationWarning, warn, whole
 from pairlens.methods import Batch, Decomposition, Method, default_method
 from pairlens.model import Text
-from pairlens.quadrature.rules import Rule
+from pairlens.quadrature import Rule
 from pairlens.text import Level, Span, Unit, group, level_spans, plain_level
 
 BATCH = 32

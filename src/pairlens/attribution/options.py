@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 from pairlens.attribution.treatments import MEASURES, TREATMENTS, space_for
 from pairlens.errors import InputError, ModelError, choose
 from pairlens.methods import Method, check_method, choose_method, default_method
-from pairlens.quadrature.rules import Adaptive, Rule, check_rule
+from pairlens.quadrature import Adaptive, Rule, check_rule
 from pairlens.text import Level, both_levels
 
 

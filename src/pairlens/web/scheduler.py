@@ -1,8 +1,8 @@
 """Runs the server's calculations in threads: a few at a time, in fair turns, with a bounded queue.
 
-Only one calculation computes at any moment. After every step (see `pairlens.progress`) it goes to the back of the line,
-so a long calculation delays a short one by at most one step per turn. Short and long calculations have separate places:
-long ones never take them all.
+Only one calculation computes at any moment. At the first step (see `pairlens.progress`) after a time slice it goes to
+the back of the line, so a long calculation delays a short one by at most a slice and a step per turn. Short and long
+calculations have separate places: long ones never take them all.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from pairlens.lens import Lens
 from pairlens.web.limits import Limits, Refusal
 
 T = TypeVar("T")
+SLICE = 0.05
+"""Seconds that a turn lasts at least: handing it over after every short step would cost more than the step."""
 
 
 class FairLock:
@@ -212,11 +214,15 @@ class Scheduler:
         """Compute in this thread, step by step in turn with the other calculations."""
 
         def step(fraction: float) -> None:
+            nonlocal began
             calculation.fraction = max(calculation.fraction, fraction)
-            self.turns.pass_on()
+            if time.monotonic() - began >= SLICE:
+                self.turns.pass_on()
+                began = time.monotonic()
             calculation.check()
 
         with self.turns:
+            began = time.monotonic()
             calculation.check()
             try:
                 with progress.watch(step):

@@ -95,7 +95,7 @@ class PairEvaluator:
                 values[name] |= _rank_measures(e, text_a, text_b, truth.matrix, losses) | areas[name]
             record: Record = {
                 "check": check,
-                "score": float(score(text_a.whole(), text_b.whole(), self.measure)),
+                "score": whole_score(text_a, text_b, self.measure),
                 "units": [text_a.count, text_b.count],
                 "yardstick": {"agreement": truth.agreement, "passes": truth.passes, "exact": truth.exact},
             }
@@ -160,11 +160,15 @@ class PairEvaluator:
         }
 
 
+def whole_score(a: DeletableText, b: DeletableText, measure: str) -> float:
+    """The model's score of the two whole texts."""
+    return float(score(a.whole()[None], b.whole()[None], measure)[0])
+
+
 def leave_one_out_losses(a: DeletableText, b: DeletableText, measure: str) -> tuple[PerUnitA, PerUnitB]:
     """What the model's score loses with each text unit of a, and with each of b."""
-    whole_a, whole_b = a.whole(), b.whole()
-    full = score(whole_a, whole_b, measure)
-    return full - score(a.without_each(), whole_b, measure), full - score(b.without_each(), whole_a, measure)
+    full = whole_score(a, b, measure)
+    return full - score(a.without_each(), b.whole(), measure), full - score(b.without_each(), a.whole(), measure)
 
 
 def _whole_effects(e: Explanation, a: DeletableText, b: DeletableText) -> tuple[PerUnitA, PerUnitB]:

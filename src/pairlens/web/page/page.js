@@ -71,6 +71,9 @@ function withoutDefaultModel() {
 
 function changed(pause) {
   read();
+  // What runs is for the form as it was: its end must not mark the page as up to date.
+  calculation?.abort();
+  calculation = null;
   markBusy(true);
   clearTimeout(timer);
   timer = setTimeout(explain, pause);
