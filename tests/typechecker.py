@@ -22,7 +22,7 @@ CHECKED = (
     "model.deletion",
     "model.encoder",
     "model.layers",
-    "model.passes",
+    "model.pooling",
     "model.reference",
     "model.states",
     "quadrature.chebyshev",

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pairlens.model.deletion import Deletions, TokenDeletions
+from pairlens.model.deletion import TokenDeletions
+from pairlens.model.protocol import Deletions
 from pairlens.model.tokenize import Text
 from pairlens.text import Unit
 

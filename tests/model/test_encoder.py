@@ -308,7 +308,7 @@ MODES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("options", [{}, {"dense": 4}], ids=["forward", "reverse"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("mode", MODES)
 def test_the_mode_of_the_caller_does_not_matter(mode, dtype, options):
     expected = Lens(zoo.encoder(**options), dtype=dtype).explain(A, B, rule=GaussLegendre(4))

@@ -56,7 +56,7 @@ def test_only_the_pooled_token_counts_at_the_output():
     ],
     ids=str,
 )
-@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("normalize", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_dense_norm_and_truncation_after_pooling_are_explained(behind, normalize, measure):
     model = zoo.encoder("bert", normalize=normalize, similarity=measure, **behind)
     for terms in TREATMENTS:

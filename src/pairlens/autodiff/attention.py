@@ -1,4 +1,4 @@
-"""What attention does to tangents: the rule for PyTorch's fused function, local tangents or not."""
+"""The rule for PyTorch's fused attention, for local tangents and for full ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pairlens.autodiff.dual import Dual, Unruled, by_forward_mode, narrow
 
 
 def attention(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The rule for PyTorch's fused attention."""
+    """Return the output of fused attention with its tangents."""
     names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
     given = {**dict(zip(names, args, strict=False)), **kwargs}
     states = [given[name] for name in names[:3]]
@@ -40,13 +40,13 @@ def attention(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _allowed(query: Dual) -> Tensor:
-    """The mask of a model that does not look ahead."""
+    """Return a causal mask, (tokens, tokens)."""
     tokens = query.shape[2]
     return torch.ones(tokens, tokens, dtype=torch.bool, device=query.device).tril()
 
 
 def _shares(scores: Tensor, scale: float, mask: Tensor | None) -> Tensor:
-    """The shares of attention from its scores, (n, heads, tokens, tokens), which are used up."""
+    """Return attention weights from scores, (n, heads, tokens, tokens); overwrites the scores."""
     scores = scores.mul_(scale)
     if mask is not None:
         scores = torch.where(mask, scores, -torch.inf) if mask.dtype == torch.bool else scores + mask
@@ -58,10 +58,10 @@ def _repeat_heads(x: Dual, times: int) -> Dual:
     return x.like(primal, tangent, x.axis)
 
 
-def _room(n: int, groups: int, tokens: int, heads: int, size: int, like: Tensor) -> Tensor:
-    """Where tangents of attention's output go, (n, groups, heads, tokens, size).
+def _empty_output(n: int, groups: int, tokens: int, heads: int, size: int, like: Tensor) -> Tensor:
+    """Return uninitialised tangents of attention's output, (n, groups, heads, tokens, size).
 
-    They lie as the next projection wants them, a token's heads side by side; on processors token by token, see `later`.
+    They are stored as the next projection reads them, the heads of a token adjacent; on CPUs token by token.
     """
     if like.is_cuda:
         return like.new_empty(n, groups, tokens, heads, size).transpose(2, 3)
@@ -69,18 +69,18 @@ def _room(n: int, groups: int, tokens: int, heads: int, size: int, like: Tensor)
 
 
 BLOCK = 2**24
-"""Numbers of attention scores' tangents that are held at a time."""
+"""Tangents of attention scores that are held at a time."""
 
 
 def _mix(share: Tensor, primal: Tensor, query: Dual, key: Dual, value: Dual, scale: float) -> Tensor:
-    """The tangents of attention's output, (n, groups, heads, tokens, size), from the shares of every token.
+    """Return the tangents of attention's output, (n, groups, heads, tokens, size), from the attention weights `share`.
 
-    The scores' tangents are the largest thing there is: they are made for a few groups at a time, and never those of
-    the shares, since share (ds - Σ share ds) times the values is one product less a multiple of the output.
+    The tangents of the scores, ds, need the most memory, so they are computed for a few groups at a time. Those of the
+    weights are never stored: share (ds - Σ share ds) times the values is one product minus a multiple of the output.
     """
     n, heads, tokens, size = query.shape
     groups = query.tangent.shape[1]
-    found = _room(n, groups, tokens, heads, size, primal)
+    result = _empty_output(n, groups, tokens, heads, size, primal)
     step = max(1, BLOCK // max(1, n * heads * tokens * tokens))
     batch = n * heads
     keys = (key.primal * scale).reshape(batch, tokens, size).transpose(1, 2)
@@ -92,20 +92,20 @@ def _mix(share: Tensor, primal: Tensor, query: Dual, key: Dual, value: Dual, sca
         count = moved[0].shape[2]
         weighed = torch.bmm(moved[0].reshape(batch, count * tokens, size), keys)
         weighed = weighed.view(batch * count, tokens, tokens)
-        own = queries.expand(batch, count, tokens, size).reshape(batch * count, tokens, size)
-        weighed.baddbmm_(own, moved[1].reshape(batch * count, tokens, size).transpose(1, 2))
+        repeated = queries.expand(batch, count, tokens, size).reshape(batch * count, tokens, size)
+        weighed.baddbmm_(repeated, moved[1].reshape(batch * count, tokens, size).transpose(1, 2))
         weighed = weighed.view(batch, count, tokens, tokens).mul_(flat[:, None])
         rest = weighed.sum(-1, keepdim=True)
         out = torch.bmm(weighed.view(batch, count * tokens, tokens), values).view(n, heads, count, tokens, size)
         carried = torch.bmm(flat, moved[2].permute(0, 1, 3, 2, 4).reshape(batch, tokens, count * size))
         out += carried.view(n, heads, tokens, count, size).transpose(2, 3)
-        place = found[:, start : start + step].transpose(1, 2)
+        place = result[:, start : start + step].transpose(1, 2)
         torch.addcmul(out, rest.view(n, heads, count, tokens, 1), primal[:, :, None], value=-1, out=place)
-    return found
+    return result
 
 
 def _locally(query: Dual, key: Dual, value: Dual, scale: float, mask: Tensor | None) -> Dual:
-    """Attention where a group moves its own tokens only, which the others meet as keys and values alone.
+    """Return the output of attention with its tangents, where each group moves only its own tokens.
 
     With moved keys B = share (q · dk) and moved queries A = share (dq · k), group g changes token i by
     Σ_{j in g} [B_ij (v_j - o_i) + share_ij dv_j], and its own tokens by Σ_j A_ij (v_j - o_i) besides.
@@ -113,9 +113,9 @@ def _locally(query: Dual, key: Dual, value: Dual, scale: float, mask: Tensor | N
     groups, members = query.groups, query.groups.members
     n, heads, tokens, size = query.shape
     count, batch = len(groups), n * heads
-    # All six side by side, (n · heads, tokens, size) each, so that no product has to copy them.
-    lying = torch.stack([own for x in (query, key, value) for own in (x.primal, x.tangent[:, 0])])
-    q, dq, k, dk, v, dv = lying.view(6, batch, tokens, size)
+    # All six in one tensor, (n · heads, tokens, size) each, so that no product has to copy them.
+    stacked = torch.stack([part for x in (query, key, value) for part in (x.primal, x.tangent[:, 0])])
+    q, dq, k, dk, v, dv = stacked.view(6, batch, tokens, size)
     share = _shares(torch.bmm(q, k.mT).view(n, heads, tokens, tokens), scale, mask)
     flat = share.view(batch, tokens, tokens)
     output = torch.bmm(flat, v)
@@ -123,9 +123,9 @@ def _locally(query: Dual, key: Dual, value: Dual, scale: float, mask: Tensor | N
     with narrow(primal):
         moved = flat * scale
         by_query, by_key = torch.bmm(dq, k.mT).mul_(moved), torch.bmm(q, dk.mT).mul_(moved)
-        own = torch.addcmul(torch.bmm(by_query, v), by_query.sum(-1, keepdim=True), output, value=-1)
-        # Every group's columns, (n, groups, heads, tokens, members), and their values, (n, groups, heads, members,
-        # size), three times side by side, so that one product takes all three terms: the last meets its own tokens.
+        internal = torch.addcmul(torch.bmm(by_query, v), by_query.sum(-1, keepdim=True), output, value=-1)
+        # The columns of each group, (n, groups, heads, tokens, members), and their values, (n, groups, heads, members,
+        # size), concatenated so that one product computes all three terms; the third concerns the group's own tokens.
         columns = members.reshape(n, 1, 1, -1).expand(n, heads, tokens, -1)
         valid = groups.valid.view(n, count, 1, 1, -1)
         taken = [
@@ -137,9 +137,9 @@ def _locally(query: Dual, key: Dual, value: Dual, scale: float, mask: Tensor | N
         places = members.reshape(n, 1, -1, 1).expand(n, heads, -1, size)
         carried = [
             part.view(primal.shape).gather(2, places).view(n, heads, count, -1, size).transpose(1, 2)
-            for part in (v, dv, own)
+            for part in (v, dv, internal)
         ]
         tangent = torch.matmul(torch.cat([*taken, mine.expand_as(taken[0])], -1), torch.cat(carried, -2))
-        found = _room(n, count, tokens, heads, size, primal)
-        torch.addcmul(tangent, taken[0].sum(-1, keepdim=True), primal[:, None], value=-1, out=found)
-    return query.like(primal, found)
+        result = _empty_output(n, count, tokens, heads, size, primal)
+        torch.addcmul(tangent, taken[0].sum(-1, keepdim=True), primal[:, None], value=-1, out=result)
+    return query.like(primal, result)

@@ -1,7 +1,7 @@
-"""Tangents that are not made yet: what comes next decides how, and whether all of them are wanted.
+"""Tangents that are computed later: the next operation decides how, and whether all of them are needed.
 
-On processors tangents lie token by token, (n, tokens, groups, width) in memory, from attention on: what belongs to a
-token, its weight in the pooling or its normalisation, then meets all groups side by side.
+On CPUs, tangents behind attention are stored token by token, (n, tokens, groups, width): a factor that belongs to a
+token, such as its weight in the pooling, then multiplies adjacent numbers.
 """
 
 from __future__ import annotations
@@ -17,39 +17,41 @@ from pairlens.autodiff.dual import Dual, Lazy, by_tokens, project
 
 @dataclass(frozen=True)
 class Projection:
-    """Tangents times a weight, not yet made."""
+    """Tangents times a weight, not computed yet."""
 
     inner: Lazy
     weight: Tensor
 
     def __call__(self) -> Tensor:
-        """The tangents, (n, groups, tokens, width), which are nobody else's."""
+        """Return the tangents, (n, groups, tokens, width), in memory that only the caller holds."""
         return project(self.inner(), self.weight)
 
 
 @dataclass(frozen=True)
 class Scaled:
-    """A projection's tangents times the slope of a function of each number, not yet made."""
+    """A projection's tangents times the slope of a pointwise function, not computed yet."""
 
-    known: weakref.ref[Lazy]
-    """The projection's result: gone, unless somebody else wants it too."""
+    shared: weakref.ref[Lazy]
+    """The projection's tangents. Weak: freed unless another dual shares them."""
     projection: Projection
     slope: Tensor
 
     def __call__(self) -> Tensor:
-        """The tangents, (n, groups, tokens, width)."""
-        known = self.known()
-        return scaled(self.projection() if known is None else known(), self.slope, own=known is None)
+        """Return the tangents, (n, groups, tokens, width)."""
+        shared = self.shared()
+        if shared is None:
+            return self.projection().mul_(self.slope[:, None])
+        return scaled(shared(), self.slope)
 
 
-def scaled(tangent: Tensor, slope: Tensor, *, own: bool = False) -> Tensor:
-    """Tangents times what belongs to their primal; in their place where they are nobody else's."""
-    return tangent.mul_(slope[:, None]) if own else tangent * slope[:, None]
+def scaled(tangent: Tensor, slope: Tensor) -> Tensor:
+    """Return tangents times the slope at their primal."""
+    return tangent * slope[:, None]
 
 
 @dataclass(frozen=True)
 class Norm:
-    """A layer normalisation: its input, that one's mean and one over its deviation, and the weight of the result."""
+    """A layer normalisation: its input, that input's mean and inverse standard deviation, and its weight."""
 
     primal: Tensor
     mean: Tensor
@@ -58,28 +60,34 @@ class Norm:
 
 
 def normalised(tangent: Tensor, norm: Norm, rest: Dual | None = None) -> Tensor:
-    """The tangents of a layer normalisation; with a `rest` to be added before, they are nobody else's."""
+    """Return the tangents of a layer normalisation.
+
+    Args:
+        tangent: the tangents of its input; overwritten where there is a `rest`.
+        norm: the normalisation.
+        rest: a residual that is added to the input first.
+    """
     if rest is not None:
         tangent = _added(tangent, rest)
     axis = 2 if by_tokens(tangent) else 1
     laid = tangent.transpose(1, axis).contiguous()
     primal, mean, rstd = (
-        own.unsqueeze(axis).expand(*laid.shape[:-1], -1).contiguous() for own in (norm.primal, norm.mean, norm.rstd)
+        part.unsqueeze(axis).expand(*laid.shape[:-1], -1).contiguous() for part in (norm.primal, norm.mean, norm.rstd)
     )
     # The Jacobian of x -> (x - mean) / deviation is symmetric, so PyTorch's fused backward pass multiplies by it.
-    found = torch.ops.aten.native_layer_norm_backward(
+    result = torch.ops.aten.native_layer_norm_backward(
         laid, primal, [laid.shape[-1]], mean, rstd, None, None, [True, False, False]
     )[0]
     if norm.weight is not None:
-        found.mul_(norm.weight)
-    return found.transpose(1, axis)
+        result.mul_(norm.weight)
+    return result.transpose(1, axis)
 
 
 def _added(tangent: Tensor, rest: Dual) -> Tensor:
-    """Tangents, which are nobody else's, and those of a residual."""
+    """Add the tangents of a residual to `tangent`, in place, and return it."""
     if rest.axis != 1 or rest.ndim != 3:
         return tangent.add_(rest.spread().tangent)
-    # Every token's own is that of one group; those in no group find a zero to add.
+    # Each token moves with one group only; a token in no group adds zero.
     n, tokens = rest.groups.labels.shape
     rows, columns = (torch.arange(count, device=tangent.device) for count in (n, tokens))
     place = (rows[:, None], rest.groups.labels, columns)
@@ -90,10 +98,10 @@ def _added(tangent: Tensor, rest: Dual) -> Tensor:
 
 @dataclass(frozen=True)
 class Ending:
-    """Tangents at the end of a layer, not yet made: a projection, a residual, a normalisation, weights of the tokens.
+    """Tangents at the end of a layer, not computed yet: projection, residual, normalisation, weights of the tokens.
 
-    In the last layer nothing but their weighted sum over the tokens is wanted. All of these are linear in the tangents:
-    the sum can be taken before the projection, which is then of one row instead of one for every token.
+    The last layer needs only their weighted sum over the tokens. All of these operations are linear in the tangents, so
+    the sum is taken before the projection, which then has one row instead of one per token.
     """
 
     inner: Dual
@@ -101,14 +109,14 @@ class Ending:
     rest: Dual | None = None
     norm: Norm | None = None
     scale: Tensor | None = None
-    sum: weakref.ref[Lazy] | None = None
-    """What was normalised: gone, unless somebody else wants it too."""
+    shared: weakref.ref[Lazy] | None = None
+    """The tangents of the normalisation's input. Weak: freed unless another dual shares them."""
 
     def __call__(self) -> Tensor:
-        """The tangents themselves, (n, groups, tokens, width)."""
-        known = None if self.sum is None else self.sum()
-        tangent = project(self.inner.tangent, self.matrix) if known is None else known()
-        rest = self.rest if known is None else None
+        """Return the tangents, (n, groups, tokens, width)."""
+        shared = None if self.shared is None else self.shared()
+        tangent = project(self.inner.tangent, self.matrix) if shared is None else shared()
+        rest = self.rest if shared is None else None
         if self.norm is not None:
             tangent = normalised(tangent, self.norm, rest)
         elif rest is not None:
@@ -116,23 +124,23 @@ class Ending:
         return tangent if self.scale is None else tangent * self.scale[:, None]
 
     def pooled(self) -> Tensor:
-        """Their sum over the tokens, (n, groups, width)."""
+        """Return their sum over the tokens, (n, groups, width)."""
         assert self.rest is not None and self.norm is not None and self.scale is not None  # noqa: PT018
         norm = self.norm
         hat = (norm.primal - norm.mean) * norm.rstd
         share = (self.scale * norm.rstd)[..., 0]
-        # A normalisation takes away what lies along its output, here seen through the projection too,
+        # A normalisation removes the component along its output; here through the projection too.
         inside, taken = _pooled(self.inner.lazy, share, hat @ self.matrix)
         beside, more = _pooled(self.rest.spread().lazy, share, hat)
         total = project(inside, self.matrix).add_(beside)
         taken = (taken + more) * (share / hat.shape[-1])[:, None]
-        # and the mean, which the sum of the tokens shows as well as they do.
+        # It also removes the mean, which can be taken from the sum over the tokens.
         total = torch.baddbmm(total - total.mean(-1, keepdim=True), taken, hat, alpha=-1)
         return total if norm.weight is None else total.mul_(norm.weight)
 
 
 def _pooled(lazy: Lazy, share: Tensor, along: Tensor) -> tuple[Tensor, Tensor]:
-    """The tokens' weighted sum of tangents, and their products with a vector for every token."""
+    """Return the weighted sum of tangents over the tokens, and their products with one vector per token."""
     moved = lazy().transpose(1, 2).contiguous()
     total = share[:, None] @ moved.flatten(2)
     return total.view(len(moved), *moved.shape[2:]), (along[:, :, None] @ moved.mT)[:, :, 0].mT

@@ -1,13 +1,13 @@
-"""Numbers with many tangents: one run of a model gives its derivatives in the direction of every group of tokens.
+"""Tensors with many tangents: one run of a model gives its derivatives in the direction of every group of tokens.
 
-A `Dual` stands where a model expects a tensor. It holds the tensor, and beside it one tangent for every group. PyTorch
-hands each operation to the rules here (`__torch_function__`), which say what becomes of the tangents; what has no rule
-goes through PyTorch's own forward mode, operation by operation, so any model can be run.
+A `Dual` takes the place of a tensor in a model. It holds the tensor and one tangent per group. PyTorch passes each
+operation to a rule (`__torch_function__`), which computes the new tangents. An operation without a rule uses PyTorch's
+forward mode, so any model runs.
 
-The tangents start local: that of group s is zero on the tokens of all other groups. As long as an operation treats
-every token by itself, one tangent then stands for all of them, each group's being its own rows of it. So the first
-projections of the first layer cost one pass instead of one per group, and its attention, which mixes the tokens, is
-put together from the groups' own columns.
+The tangents start local: the tangent of group s is zero on the tokens of all other groups. While operations treat every
+token separately, one tensor holds the tangents of all groups: each group's tangent is its own rows of that tensor. So
+the first projections of the first layer cost one pass instead of one per group. Its attention, which mixes the tokens,
+is computed from the columns of each group.
 """
 
 from __future__ import annotations
@@ -29,19 +29,21 @@ from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from pairlens.shapes import Array
 
 RULES: dict[Any, Callable[..., Any]] = {}
-"""What is known of operations by name, see `rules`; all others go through `by_forward_mode`."""
+"""The rule of each operation (`operations.py`); all other operations use `by_forward_mode`."""
 
 
 class Unruled(Exception):
-    """An operation that cannot be taken apart, such as one that writes into its argument."""
+    """An operation that dual numbers cannot differentiate, such as one that writes into its argument."""
 
 
 @dataclass(frozen=True)
 class Groups:
     """Which tokens belong together.
 
-    `labels` (texts, tokens), -1 for tokens in no group; `members` (texts, groups, size), the tokens of every group,
-    and `valid` of the same shape, 0.0 where a group has fewer.
+    Attributes:
+        labels: the group of each token, -1 for none, (texts, tokens).
+        members: the tokens of each group, (texts, groups, size).
+        valid: 1.0 for a member, 0.0 where a group has fewer members, (texts, groups, size).
     """
 
     labels: Tensor
@@ -50,39 +52,39 @@ class Groups:
 
     @classmethod
     def of(cls, labels: Tensor, count: int, dtype: torch.dtype) -> Groups:
-        """The groups 0 to `count` - 1 by the tokens' labels, (texts, tokens)."""
+        """Return the groups 0 to `count` - 1 from the labels of the tokens, (texts, tokens)."""
         host = labels.cpu()
         mine = host[:, None, :] == torch.arange(count)[None, :, None]
         size = max(1, int(mine.sum(-1).max())) if mine.numel() else 1
-        # Members first, in order; what is left of the row is not valid.
+        # Members come first, in order; the rest of the row is not valid.
         order = torch.argsort(~mine, dim=-1, stable=True)[..., :size]
         return cls(labels, order.to(labels.device), mine.gather(-1, order).to(labels.device, dtype))
 
     @classmethod
     def cached(cls, labels: Array, count: int, dtype: torch.dtype, device: torch.device) -> Groups:
-        """As `of` for labels on the host, (texts, tokens), cached on the device: texts of one length share them."""
+        """Return the groups of labels on the host, (texts, tokens), cached on the device for texts of one length."""
         return _cached(labels.astype(np.int64).tobytes(), labels.shape, count, dtype, device)
 
     @property
     def tensors(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The arguments that make these groups."""
+        """The three tensors that define the groups."""
         return self.labels, self.members, self.valid
 
     def __len__(self) -> int:
         return self.members.shape[1]
 
     def of_rows(self, rows: Tensor) -> Groups:
-        """The groups of these texts, in this order."""
+        """Return the groups of these texts, in this order."""
         return Groups(self.labels[rows], self.members[rows], self.valid[rows])
 
     def part(self, span: slice) -> Groups:
-        """Some of the groups."""
+        """Return some of the groups."""
         labels = self.labels - span.start
         inside = (labels >= 0) & (labels < span.stop - span.start)
         return Groups(torch.where(inside, labels, -1), self.members[:, span], self.valid[:, span])
 
     def mask(self, dtype: torch.dtype) -> Tensor:
-        """1 where a token is of a group, (texts, groups, tokens)."""
+        """Return 1 where a token is in a group, else 0, (texts, groups, tokens)."""
         return (self.labels[:, None] == torch.arange(len(self), device=self.labels.device)[:, None]).to(dtype)
 
 
@@ -94,20 +96,20 @@ def _cached(labels: bytes, shape: tuple[int, ...], count: int, dtype: torch.dtyp
 
 
 class Lazy:
-    """Tangents that are made when they are first asked for, as some never are. Duals may share one."""
+    """Tangents that are computed when they are first read. Some are never read; several duals may share one."""
 
     def __init__(self, made: Tensor | Callable[[], Tensor]) -> None:
         self.made = made
 
     def __call__(self) -> Tensor:
-        """The tangents."""
+        """Return the tangents."""
         if not isinstance(self.made, Tensor):
             self.made = self.made()
         return self.made
 
 
 class Dual(Tensor):
-    """A tensor (n, …) with tangents (n, groups, …); or, while local, (n, 1, …), and `axis` is where its tokens are."""
+    """A tensor (n, …) with tangents (n, groups, …); while local, these are (n, 1, …), and tokens are on `axis`."""
 
     primal: Tensor
     lazy: Lazy
@@ -129,18 +131,18 @@ class Dual(Tensor):
         return self.lazy()
 
     def now(self) -> Dual:
-        """The same, whatever is written into this one later."""
+        """Return a copy that later writes into this dual do not change."""
         return self.like(self.primal, self.lazy, self.axis)
 
     def __repr__(self, **_: Any) -> str:
         return f"Dual({tuple(self.primal.shape)}, {len(self.groups)} tangents{'' if self.axis is None else ', local'})"
 
     def like(self, primal: Tensor, tangent: Tensor | Lazy | Callable[[], Tensor], axis: int | None = None) -> Dual:
-        """Another one of the same groups."""
+        """Return another dual with the same groups."""
         return Dual(primal, tangent, self.groups, axis)
 
     def spread(self) -> Dual:
-        """The same with every group's tangent written out."""
+        """Return the same dual with one full tangent per group."""
         if self.axis is None:
             return self
         mask = self.groups.mask(self.primal.dtype)
@@ -160,12 +162,12 @@ class Dual(Tensor):
         raise Unruled(f"{func} met tangents where no rule could see it.")
 
 
-# What models and rules ask most, some seventy times a layer: without the way through `__torch_function__`.
+# Models and rules read these some seventy times per layer; a property avoids the call of `__torch_function__`.
 for name in ("ndim", "shape", "dtype", "device"):
     setattr(Dual, name, property(operator.attrgetter(f"primal.{name}")))
 
 LIMITS = {"highest": 0.0, "high": 3e-3, "bf16": 3e-2}
-"""Ways to multiply tangents, and how far off, relatively, their sums may be for it.
+"""Precisions of tangent products, and the relative error that each may cause in a sum of tangents.
 
 Measured on an H200: MiniLM's layers 5 and 0 lose 0.6e-4 and 1.5e-4 of their gap to TF32 at tol 1e-3, a random model of
 12 layers x 768 with large weights 1.2e-3, and 9e-3 to bf16.
@@ -176,10 +178,10 @@ _policy = ["highest"]
 
 @contextlib.contextmanager
 def precision(policy: str) -> Iterator[None]:
-    """A context in which tangents are multiplied so exactly; primals always are in full.
+    """Return a context that sets the precision of tangent products; products of primals are always exact.
 
-    "highest": as the dtype says. "high": on CUDA devices with the 11 bits of TF32, elsewhere in full. "bf16": the
-    layers' own products with 8 bits, attention as for "high".
+    "highest": as the dtype says. "high": 11 bits (TF32) on CUDA devices, elsewhere as the dtype says. "bf16": 8 bits
+    for the products of layers, attention as for "high".
     """
     _policy.append(policy)
     try:
@@ -190,7 +192,7 @@ def precision(policy: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def narrow(tensor: Tensor) -> Iterator[None]:
-    """A context in which a product of tangents may be less exact, if the policy says so."""
+    """Return a context in which products of tangents use TF32, if the precision and the device allow it."""
     if _policy[-1] == "highest" or not tensor.is_cuda:
         yield
         return
@@ -205,7 +207,7 @@ def narrow(tensor: Tensor) -> Iterator[None]:
 
 
 def project(tangent: Tensor, weight: Tensor) -> Tensor:
-    """Tangents times a weight, as exactly as the policy says."""
+    """Return tangents times a weight, in the precision that is set."""
     if _policy[-1] == "bf16" and tangent.dtype == torch.float32:
         return F.linear(tangent.bfloat16(), weight.bfloat16()).float()
     with narrow(tangent):
@@ -215,17 +217,17 @@ def project(tangent: Tensor, weight: Tensor) -> Tensor:
 
 
 def by_tokens(tangent: Tensor) -> bool:
-    """Whether tangents (n, groups, tokens, width) lie as (n, tokens, groups, width) in memory."""
+    """Return whether tangents (n, groups, tokens, width) are stored as (n, tokens, groups, width)."""
     return tangent.ndim == 4 and not tangent.is_contiguous() and tangent.transpose(1, 2).is_contiguous()
 
 
 def bare(value: Any) -> Any:
-    """A value without its tangents."""
+    """Return a value without its tangents."""
     return value.primal if isinstance(value, Dual) else value
 
 
 def by_forward_mode(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """PyTorch's own forward mode for one operation."""
+    """Apply one operation to duals by PyTorch's forward mode."""
     plain = func(*tree_map(bare, args), **tree_map(bare, kwargs))
     leaves, shape = tree_flatten(plain)
     moving = [isinstance(leaf, Tensor) and leaf.is_floating_point() for leaf in leaves]
@@ -244,9 +246,9 @@ def by_forward_mode(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
         filled = list(inputs)
         for place, primal in zip(places, primals, strict=True):
             filled[place] = primal
-        own_args, own_kwargs = tree_unflatten(filled, form)
-        found = tree_flatten(func(*own_args, **own_kwargs))[0]
-        return tuple(leaf for leaf, moves in zip(found, moving, strict=True) if moves)
+        plain_args, plain_kwargs = tree_unflatten(filled, form)
+        results = tree_flatten(func(*plain_args, **plain_kwargs))[0]
+        return tuple(leaf for leaf, moves in zip(results, moving, strict=True) if moves)
 
     def along(*tangents: Tensor) -> tuple[Tensor, ...]:
         return jvp(run, tuple(dual.primal for dual in duals), tangents)[1]

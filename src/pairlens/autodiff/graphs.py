@@ -1,8 +1,9 @@
-"""Computations on a CUDA device, captured once for every shape and replayed as one launch.
+"""CUDA graphs: a computation seen twice is captured and replayed as one launch.
 
-A tail of a small model is a few hundred kernels of a few microseconds each: launched one by one from Python they keep
-the device waiting. The first time a shape is seen it runs as it is, the second time it is captured and compared with
-that, and from then on it is replayed. What cannot be captured runs as it is for good.
+The tail of a small model is a few hundred kernels of a few microseconds each, and launching them one by one from Python
+keeps the device waiting. A shape runs plainly the first time. The second time it is captured, and the graph's results
+are compared with plain ones; from then on the graph is replayed. A computation that cannot be captured always runs
+plainly.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from pairlens.autodiff.streams import Pending
 from pairlens.shapes import Array
 
 KEPT = 256
-"""Graphs that are kept; the one not used for longest goes first."""
+"""Graphs that are kept; the least recently used one is dropped first."""
 SMALL = 2**16
-"""Tokens, those of all tangents counted, up to which a device waits for launches rather than for its products."""
+"""Tokens, counted once per tangent, up to which launches take longer than products."""
 Function = Callable[..., tuple[Tensor, ...]]
 
 
@@ -34,14 +35,14 @@ class Graphs:
     """
 
     def __init__(self, device: torch.device) -> None:
-        self._device = torch.empty(0, device=device).device  # by its number: "cuda" is the current one
-        # Seen once: None. What cannot be captured: False.
+        self._device = torch.empty(0, device=device).device  # With its index: "cuda" alone is the current device.
+        # None: seen once. False: cannot be captured.
         self._kept: OrderedDict[Hashable, _Captured | bool | None] = OrderedDict()
         self._pools: dict[int, Any] = {}
         self.enabled = True
 
     def take(self, tokens: int) -> bool:
-        """Whether work on so many tokens, those of all tangents counted, had better be captured."""
+        """Return whether capturing pays for this many tokens, counted once per tangent."""
         return self.enabled and tokens <= SMALL
 
     def pad(self, asked: Array, least: int) -> Array:
@@ -57,13 +58,13 @@ class Graphs:
     def run(
         self, name: Hashable, function: Function, inputs: Sequence[Tensor], wanted: int
     ) -> tuple[tuple[Tensor, ...], Pending]:
-        """`function(*inputs)`, by way of a graph from the second time on; the last of its results for the host.
+        """Return the results of `function(*inputs)`, by a graph from the second time on; the last of them for the host.
 
         Args:
-            name: with the inputs' shapes, says what is computed: all else that the function depends on.
+            name: identifies, with the shapes of the inputs, everything that the function depends on.
             function: from tensors on the device to tensors, always the same operations for the same shapes.
             inputs: its arguments, on the device or on the host.
-            wanted: how many of its results go to the host, at least one; the others stay on the device.
+            wanted: how many of its last results go to the host, at least one; the others stay on the device.
         """
         with torch.cuda.device(self._device) if self._device.type == "cuda" else contextlib.nullcontext():
             return self._run(name, function, inputs, wanted)
@@ -71,11 +72,11 @@ class Graphs:
     def _run(
         self, name: Hashable, function: Function, inputs: Sequence[Tensor], wanted: int
     ) -> tuple[tuple[Tensor, ...], Pending]:
-        # Graphs of one stream are played one after the other and share their memory; those of two may meet.
+        # Graphs of one stream run one after the other and share their memory; those of two streams may run together.
         lane = _lane(self._device)
         key = (name, lane, tuple([x.shape for x in inputs]))
-        known, graph = key in self._kept, self._kept.get(key)
-        if graph is None and known and self.enabled:
+        seen, graph = key in self._kept, self._kept.get(key)
+        if graph is None and seen and self.enabled:
             graph = self._capture(function, inputs, wanted, lane)
         self._kept[key] = graph
         self._kept.move_to_end(key)
@@ -83,19 +84,19 @@ class Graphs:
             self._kept.popitem(last=False)
         if isinstance(graph, _Captured) and self.enabled:
             return graph(inputs)
-        found = function(*[x.to(self._device) for x in inputs])
-        return found[:-wanted], Pending(*found[-wanted:])
+        results = function(*[x.to(self._device) for x in inputs])
+        return results[:-wanted], Pending(*results[-wanted:])
 
     def _capture(self, function: Function, inputs: Sequence[Tensor], wanted: int, lane: int) -> _Captured | bool:
-        here = [x.to(self._device) for x in inputs]
-        expected = function(*here)
+        on_device = [x.to(self._device) for x in inputs]
+        expected = function(*on_device)
         try:
             if lane not in self._pools:
                 self._pools[lane] = torch.cuda.graph_pool_handle()
-            graph = _Captured(function, inputs, here, expected[-wanted:], self._pools[lane])
+            graph = _Captured(function, inputs, on_device, expected[-wanted:], self._pools[lane])
             graph(inputs)
         except RuntimeError:
-            # A model that asks the device for a number on its way, say to see whether a mask is needed.
+            # The model reads a number from the device, for example to see whether it needs a mask.
             torch.cuda.synchronize()
             return False
         pairs = zip(graph.outputs, expected, strict=True)
@@ -104,44 +105,44 @@ class Graphs:
 
 
 class _Captured:
-    """One graph with its own inputs and outputs, and its own places on the host.
+    """One graph with its inputs, its outputs and its memory on the host.
 
-    Copies from the host and to it are part of the graph: question and answer are one launch.
+    Copies from and to the host are part of the graph, so one launch does everything.
     """
 
     def __init__(
         self,
         function: Function,
         inputs: Sequence[Tensor],
-        here: Sequence[Tensor],
+        on_device: Sequence[Tensor],
         results: Sequence[Tensor],
         pool: Any,
     ) -> None:
-        self.inputs = [x.clone() for x in here]
+        self.inputs = [x.clone() for x in on_device]
         self.given: Sequence[Tensor | None] = [None] * len(inputs)
         self.staged = [None if x.is_cuda else _on_host(x) for x in inputs]
-        self.fetched = [_on_host(own) for own in results]
+        self.fetched = [_on_host(result) for result in results]
         self.sending = [None if host is None else host.numpy() for host in self.staged]
         self.arriving = [host.numpy() for host in self.fetched]
         self.last: Pending | None = None
 
         def whole() -> tuple[Tensor, ...]:
-            for own, host in zip(self.inputs, self.staged, strict=True):
+            for tensor, host in zip(self.inputs, self.staged, strict=True):
                 if host is not None:
-                    own.copy_(host, non_blocking=True)
-            found = function(*self.inputs)
-            for host, own in zip(self.fetched, found[-len(self.fetched) :], strict=True):
-                host.copy_(own, non_blocking=True)
-            return found
+                    tensor.copy_(host, non_blocking=True)
+            outputs = function(*self.inputs)
+            for host, tensor in zip(self.fetched, outputs[-len(self.fetched) :], strict=True):
+                host.copy_(tensor, non_blocking=True)
+            return outputs
 
         self.outputs, self.replay, self.arrived = self._capture(whole, pool)
 
     def _capture(
         self, whole: Callable[[], tuple[Tensor, ...]], pool: Any
     ) -> tuple[tuple[Tensor, ...], Callable[[], None], torch.cuda.Event | None]:
-        """What comes of the graph's own inputs, how to have it made again in the same place, and what says it is."""
-        # On the stream it will be played on: matrix products have a workspace for every stream, and two graphs that are
-        # played at a time must not have one. The default stream cannot be captured.
+        """Capture `whole`; return its outputs, a function that replays it, and the event recorded after a replay."""
+        # Captured on the stream that replays it: matrix products have a workspace per stream, and two graphs that run
+        # at the same time must not share one. The default stream cannot be captured.
         stream = torch.cuda.current_stream()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(
@@ -161,34 +162,34 @@ class _Captured:
 
     def __call__(self, inputs: Sequence[Tensor]) -> tuple[tuple[Tensor, ...], Pending]:
         if self.last is not None:
-            self.last.arrays()  # before its place is written to again
-        # What was there the last time is there still. The rest: what is alike in one launch.
+            self.last.arrays()  # The replay overwrites the memory of the last results.
+        # An input that is the same object as last time is in place. The others are copied, one launch per dtype.
         moves: dict[torch.dtype, tuple[list[Tensor], list[Tensor]]] = {}
-        for own, host, given, before in zip(self.inputs, self.sending, inputs, self.given, strict=True):
+        for tensor, host, given, before in zip(self.inputs, self.sending, inputs, self.given, strict=True):
             if given is before:
                 continue
             if host is not None:
                 host[...] = given.numpy()
             else:
-                into, of = moves.setdefault(given.dtype, ([], []))
-                into.append(own)
-                of.append(given)
+                targets, sources = moves.setdefault(given.dtype, ([], []))
+                targets.append(tensor)
+                sources.append(given)
         self.given = inputs
-        for into, of in moves.values():
-            torch._foreach_copy_(into, of)  # pyright: ignore[reportPrivateImportUsage]
+        for targets, sources in moves.values():
+            torch._foreach_copy_(targets, sources)  # pyright: ignore[reportPrivateImportUsage]
         self.replay()
         self.last = Pending(arriving=(self.arriving, self.arrived))
-        # Other graphs write into the same memory.
+        # Other graphs use the same memory.
         return tuple(x.clone() for x in self.outputs[: -len(self.arriving)]), self.last
 
 
 def _lane(device: torch.device) -> int:
-    """The number of a device's current stream; `torch.cuda.current_stream` takes longer than a small launch."""
+    """Return the address of a device's current stream; `torch.cuda.current_stream` takes longer than a small launch."""
     return torch._C._cuda_getCurrentRawStream(device.index) if device.type == "cuda" else 0
 
 
 def _on_host(tensor: Tensor) -> Tensor:
-    """A copy that a device can read and write by itself."""
+    """Return a copy on the host, pinned where there is a CUDA device."""
     host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=torch.cuda.is_available())
     return host.copy_(tensor)
 

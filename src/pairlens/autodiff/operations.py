@@ -1,4 +1,4 @@
-"""What operations do to tangents: each rule takes the function that a model called, and its arguments."""
+"""The rules of operations: each takes the function that a model called and its arguments, and computes the tangents."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from pairlens.autodiff.dual import RULES, Dual, Unruled, bare, by_forward_mode
 
 
 def _writing(plain: Callable[..., Any]) -> Callable[..., Any]:
-    """The rule for an operation that writes its result into its first argument."""
+    """Return the rule of an operation that writes its result into its first argument."""
 
     def rule(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        target, found = args[0], RULES[plain](plain, args, kwargs)
-        if not isinstance(target, Dual) or found.shape != target.shape:
+        target, result = args[0], RULES[plain](plain, args, kwargs)
+        if not isinstance(target, Dual) or result.shape != target.shape:
             raise Unruled(f"{plain.__name__} writes tangents into a tensor without.")
-        target.primal, target.lazy, target.axis = found.primal, found.lazy, found.axis
+        target.primal, target.lazy, target.axis = result.primal, result.lazy, result.axis
         return target
 
     return rule
 
 
 def _same(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Does nothing outside of training."""
+    """Dropout: nothing outside of training."""
     if kwargs.get("training", args[2] if len(args) > 2 else True):
         raise Unruled("dropout in training mode is not a function.")
     return args[0] if args else kwargs["input"]
@@ -60,12 +60,12 @@ def _layer_norm(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     )
     norm = Norm(x.primal, mean, rstd, weight)
     if ending is not None and ending.rest is not None and ending.norm is None:
-        return x.like(primal, replace(ending, norm=norm, sum=weakref.ref(x.lazy)))
+        return x.like(primal, replace(ending, norm=norm, shared=weakref.ref(x.lazy)))
     return x.like(primal, normalised(x.tangent, norm), x.axis)
 
 
 def _pointwise(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A function of each number by itself: its slope, which belongs to the primal, times the tangents."""
+    """A function of each number separately: its slope at the primal times the tangents."""
     x = args[0] if args else None
     if not isinstance(x, Dual) or any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values())):
         return by_forward_mode(func, args, kwargs)
@@ -75,16 +75,16 @@ def _pointwise(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
         slope = torch.zeros_like(primal) if slope is None else slope
     if isinstance(x.lazy.made, Projection):
         return x.like(primal, Scaled(weakref.ref(x.lazy), x.lazy.made, slope), x.axis)
-    return x.like(primal, lambda own=x.lazy: scaled(own(), slope), x.axis)
+    return x.like(primal, lambda lazy=x.lazy: scaled(lazy(), slope), x.axis)
 
 
-def _beside(value: Any, ndim: int) -> Any:
-    """A primal as it stands beside tangents of duals of `ndim` axes."""
+def _broadcast(value: Any, ndim: int) -> Any:
+    """Return a primal in the shape that multiplies the tangents of duals with `ndim` axes."""
     return value[:, None] if isinstance(value, Tensor) and value.ndim == ndim else value
 
 
 def _matched(a: Any, b: Any) -> tuple[Any, Any, int | None] | None:
-    """Two factors or terms whose tangents can be combined as they are, and where their tokens are; None if not."""
+    """Return two factors or terms whose tangents can be combined, and the axis of their tokens; None if they cannot."""
     duals = [value for value in (a, b) if isinstance(value, Dual)]
     ndim = duals[0].ndim
     if any(isinstance(value, Tensor) and value.ndim > ndim for value in (a, b)):
@@ -99,7 +99,7 @@ def _matched(a: Any, b: Any) -> tuple[Any, Any, int | None] | None:
 
 
 def _sum(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if len(args) == 2 and not kwargs and func not in MINUS and all(isinstance(own, Dual) for own in args):
+    if len(args) == 2 and not kwargs and func not in MINUS and all(isinstance(value, Dual) for value in args):
         a, b = args
         if isinstance(a.lazy.made, Ending) and a.lazy.made.rest is None and a.shape == b.shape:
             return a.like(func(a.primal, b.primal), replace(a.lazy.made, rest=b.now()))
@@ -110,15 +110,15 @@ def _sum(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     primal = func(bare(a), bare(b))
     if isinstance(a, Dual) and isinstance(b, Dual):
         return a.like(primal, func(a.tangent, b.tangent), axis)
-    own = a if isinstance(a, Dual) else b
-    tangent = own.tangent
-    if own is b and func in MINUS:
+    dual = a if isinstance(a, Dual) else b
+    tangent = dual.tangent
+    if dual is b and func in MINUS:
         tangent = tangent if func is Tensor.__rsub__ else -tangent
-    elif own is a and func is Tensor.__rsub__:
+    elif dual is a and func is Tensor.__rsub__:
         tangent = -tangent
-    if own.primal.shape != primal.shape:
+    if dual.primal.shape != primal.shape:
         tangent = tangent.expand(primal.shape[0], tangent.shape[1], *primal.shape[1:])
-    return own.like(primal, tangent.to(primal.dtype), axis)
+    return dual.like(primal, tangent.to(primal.dtype), axis)
 
 
 def _product(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -129,14 +129,14 @@ def _product(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     ndim = (a if isinstance(a, Dual) else b).ndim
     primal = bare(a) * bare(b)
     if isinstance(a, Dual) and isinstance(b, Dual):
-        tangent = torch.addcmul(a.tangent * _beside(b.primal, ndim), b.tangent, _beside(a.primal, ndim))
+        tangent = torch.addcmul(a.tangent * _broadcast(b.primal, ndim), b.tangent, _broadcast(a.primal, ndim))
         return a.like(primal, tangent, axis)
-    own, factor = (a, b) if isinstance(a, Dual) else (b, a)
-    made = own.lazy.made
+    dual, factor = (a, b) if isinstance(a, Dual) else (b, a)
+    made = dual.lazy.made
     if isinstance(made, Ending) and made.norm is not None and made.scale is None:  # noqa: SIM102
-        if isinstance(factor, Tensor) and factor.shape == (*own.shape[:2], 1):
-            return own.like(primal, replace(made, scale=factor))
-    return own.like(primal, own.tangent * _beside(factor, ndim), axis)
+        if isinstance(factor, Tensor) and factor.shape == (*dual.shape[:2], 1):
+            return dual.like(primal, replace(made, scale=factor))
+    return dual.like(primal, dual.tangent * _broadcast(factor, ndim), axis)
 
 
 def _quotient(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -145,11 +145,11 @@ def _quotient(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     x, divisor = args
     if isinstance(divisor, Tensor) and divisor.ndim > x.ndim:
         return by_forward_mode(func, args, kwargs)
-    return x.like(func(x.primal, divisor), x.tangent / _beside(divisor, x.ndim), x.axis)
+    return x.like(func(x.primal, divisor), x.tangent / _broadcast(divisor, x.ndim), x.axis)
 
 
 def _over_features(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A sum or mean; over the last axis it leaves the tokens alone."""
+    """A sum or mean. Over the last axis, tangents stay local."""
     x = args[0]
     dim = args[1] if len(args) > 1 else kwargs.get("dim")
     if isinstance(x, Dual) and isinstance(x.lazy.made, Ending) and x.lazy.made.scale is not None and dim == 1:  # noqa: SIM102
@@ -161,7 +161,7 @@ def _over_features(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
 
 
 def _plainly(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The same to tangents as to primals: another sign or type."""
+    """A linear operation, such as a change of sign or type: the same for tangents as for primals."""
     x = args[0]
     if not isinstance(x, Dual):
         return by_forward_mode(func, args, kwargs)
@@ -171,7 +171,7 @@ def _plainly(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def _contiguous(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Another memory layout is for the primals: that of tangents is our own business."""
+    """Only the primal changes its memory layout; tangents keep theirs."""
     x: Dual = args[0]
     return x.like(func(x.primal, *args[1:], **kwargs), x.lazy, x.axis)
 
@@ -182,9 +182,9 @@ def _shape(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     if primal.ndim == 0 or primal.shape[0] != x.primal.shape[0]:
         return by_forward_mode(func, args, kwargs)
     kept = x.axis is not None and primal.shape[: x.axis + 1] == x.primal.shape[: x.axis + 1]
-    own = x if kept else x.spread()
-    tangent = own.tangent.reshape(primal.shape[0], own.tangent.shape[1], *primal.shape[1:])
-    return own.like(primal, tangent, own.axis)
+    x = x if kept else x.spread()
+    tangent = x.tangent.reshape(primal.shape[0], x.tangent.shape[1], *primal.shape[1:])
+    return x.like(primal, tangent, x.axis)
 
 
 def _transpose(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -198,11 +198,11 @@ def _transpose(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 
 
 def _pick(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`x[..., a:b]`, which rotary positions ask for, leaves the tokens alone."""
+    """Indexing. `x[..., a:b]`, as rotary positions use it, keeps tangents local."""
     x, index = args
     if isinstance(x, Dual) and x.axis is None and isinstance(index, tuple) and len(index) == 2 and x.ndim > 1:  # noqa: SIM102
-        if index[0] == slice(None) and isinstance(index[1], int):  # BERT's own pooling, which nobody may want
-            return x.like(x.primal[index], lambda own=x.lazy: own()[:, :, index[1]])
+        if index[0] == slice(None) and isinstance(index[1], int):  # BERT's pooler, whose result is often unused
+            return x.like(x.primal[index], lambda lazy=x.lazy: lazy()[:, :, index[1]])
     simple = isinstance(index, tuple) and len(index) == 2 and index[0] is Ellipsis and isinstance(index[1], slice)
     if not isinstance(x, Dual) or not simple or x.axis == x.ndim - 1 or x.ndim < 2:
         return by_forward_mode(func, args, kwargs)
@@ -210,12 +210,12 @@ def _pick(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _join(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Duals side by side along the last axis."""
+    """Concatenation along the last axis."""
     parts, dim = args[0], args[1] if len(args) > 1 else kwargs.get("dim", 0)
     alike = all(isinstance(part, Dual) and part.axis == parts[0].axis for part in parts)
     if not alike or dim not in (-1, parts[0].ndim - 1) or parts[0].ndim < 2 or parts[0].axis == parts[0].ndim - 1:
         return by_forward_mode(func, args, kwargs)
-    primal, tangent = (torch.cat(own, -1) for own in ([p.primal for p in parts], [p.tangent for p in parts]))
+    primal, tangent = (torch.cat(tensors, -1) for tensors in ([p.primal for p in parts], [p.tangent for p in parts]))
     return parts[0].like(primal, tangent, parts[0].axis)
 
 
@@ -232,7 +232,7 @@ def _softmax(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def _unit(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Vectors divided by their lengths: what lies along them is taken from the tangents."""
+    """Vectors divided by their lengths: the component along the vector is removed from the tangents."""
     given = {**dict(zip(("input", "p", "dim", "eps"), args, strict=False)), **kwargs}
     x = given["input"]
     last = isinstance(x, Dual) and given.get("dim", 1) in (-1, x.ndim - 1) and x.axis != x.ndim - 1
@@ -240,9 +240,9 @@ def _unit(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
         return by_forward_mode(func, args, kwargs)
     length = x.primal.norm(dim=-1, keepdim=True).clamp_min(given.get("eps", 1e-12))
     primal = x.primal / length
-    beside = primal[:, None]
-    along = (x.tangent * beside).sum(-1, keepdim=True)
-    return x.like(primal, torch.addcmul(x.tangent, along, beside, value=-1) / length[:, None], x.axis)
+    direction = primal[:, None]
+    along = (x.tangent * direction).sum(-1, keepdim=True)
+    return x.like(primal, torch.addcmul(x.tangent, along, direction, value=-1) / length[:, None], x.axis)
 
 
 def _matmul(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -254,9 +254,9 @@ def _matmul(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     primal = torch.matmul(bare(a), bare(b))
     parts = []
     if isinstance(a, Dual):
-        parts.append(torch.matmul(a.spread().tangent, _beside(bare(b), ndim)))
+        parts.append(torch.matmul(a.spread().tangent, _broadcast(bare(b), ndim)))
     if isinstance(b, Dual):
-        parts.append(torch.matmul(_beside(bare(a), ndim), b.spread().tangent))
+        parts.append(torch.matmul(_broadcast(bare(a), ndim), b.spread().tangent))
     return duals[0].like(primal, parts[0] if len(parts) == 1 else parts[0] + parts[1])
 
 

@@ -1,4 +1,4 @@
-"""Numbers on their way from a device: asked for now, waited for when they are needed, something else done meanwhile."""
+"""Asynchronous transfers from a device, CUDA streams, and computations that yield where they would wait."""
 
 from __future__ import annotations
 
@@ -16,42 +16,43 @@ from pairlens.shapes import Array
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]
-"""Work that stops where it would wait for a device, and ends with its result."""
+"""A computation that yields where it would wait for a device, and returns its result."""
 
 
 class Pending:
-    """Tensors that are on their way to the host.
+    """Tensors that are being copied to the host.
 
     Args:
-        tensors: the tensors.
-        arriving: where they are going to be on the host, and the event after which they are there, if somebody else has
-            sent them; by default they are sent now.
+        tensors: the tensors; their copies start now.
+        arriving: instead of tensors, the host arrays of copies that have been started, and the event that ends them.
     """
 
     def __init__(self, *tensors: Tensor, arriving: tuple[Sequence[Array], Event | None] | None = None) -> None:
         self._arrays: list[Array] | None = None
         if arriving is not None:
-            self._found, self._arrived = arriving
+            self._copies, self._arrived = arriving
             return
         cuda = tensors[0].is_cuda
-        self._found = [_sent(tensor.detach()).numpy() for tensor in tensors]
+        self._copies = [_sent(tensor.detach()).numpy() for tensor in tensors]
         self._arrived = Event() if cuda else None
         if self._arrived is not None:
             self._arrived.record()
 
     def arrays(self) -> list[Array]:
-        """The numbers, once they have arrived; those with a fraction in float64."""
+        """Return the arrays, waiting until they have arrived; floating-point arrays are float64."""
         if self._arrays is None:
             if self._arrived is not None:
                 self._arrived.synchronize()
-            # A copy: where they arrived, others may arrive.
-            self._arrays = [own.astype(np.float64) if own.dtype.kind == "f" else own.copy() for own in self._found]
-            self._found = ()
+            # A later transfer may overwrite the memory in which these arrived.
+            self._arrays = [
+                array.astype(np.float64) if array.dtype.kind == "f" else array.copy() for array in self._copies
+            ]
+            self._copies = ()
         return self._arrays
 
 
 def _sent(tensor: Tensor) -> Tensor:
-    """A tensor on its way to the host, as float64 where it has a fraction, which not every device has."""
+    """Start the copy of a tensor to the host; floating-point tensors become float64, on the host if need be."""
     exact = tensor.is_floating_point()
     if tensor.is_cuda:
         return (tensor.double() if exact else tensor).to("cpu", non_blocking=True)
@@ -59,7 +60,7 @@ def _sent(tensor: Tensor) -> Tensor:
 
 
 class Lanes:
-    """Streams of a CUDA device, so that several works do not stand in one another's way.
+    """Streams of a CUDA device, so that computations run beside each other.
 
     Args:
         device: the device.
@@ -71,7 +72,7 @@ class Lanes:
         self._begun = Event()
 
     def take(self, count: int) -> list[_Lane]:
-        """Contexts for so many works; what has been asked of the device before comes before them."""
+        """Return contexts for `count` computations, which begin after everything that the device was given before."""
         while len(self._streams) < count:
             self._streams.append(Stream(self._device))
         before, here = torch.cuda.current_stream(), torch.cuda.current_stream(self._device)
@@ -82,7 +83,7 @@ class Lanes:
 
 
 class _Lane:
-    """As `torch.cuda.stream`, with what that looks up each time known: it is entered twice a text or more.
+    """`torch.cuda.stream` with its lookups cached; entered at least twice per text.
 
     Args:
         stream: the stream to work on.
@@ -102,11 +103,11 @@ class _Lane:
 
 
 def together(works: Iterable[Steps[T]], places: Sequence[AbstractContextManager[object]] = ()) -> list[T]:
-    """The results of several works, each going on while the others wait.
+    """Run several computations in turns, each continuing while the others wait, and return their results.
 
     Args:
-        works: the works.
-        places: contexts to work in, one a work; none by default.
+        works: the computations.
+        places: one context per computation; none by default.
 
     Example:
         >>> def work(name):
@@ -121,7 +122,7 @@ def together(works: Iterable[Steps[T]], places: Sequence[AbstractContextManager[
         b 2
         ['a', 'b']
     """
-    found: dict[int, T] = {}
+    results: dict[int, T] = {}
     left = dict(enumerate(works))
     try:
         while left:
@@ -130,14 +131,14 @@ def together(works: Iterable[Steps[T]], places: Sequence[AbstractContextManager[
                     with places[index] if places else contextlib.nullcontext():
                         next(work)
                 except StopIteration as end:
-                    found[index] = end.value
+                    results[index] = end.value
                     del left[index]
     finally:
         for work in left.values():
             work.close()
-    return [found[index] for index in sorted(found)]
+    return [results[index] for index in sorted(results)]
 
 
 def finish(work: Steps[T]) -> T:
-    """The result of one work."""
+    """Run one computation and return its result."""
     return together([work])[0]

@@ -15,8 +15,9 @@ from pairlens.autodiff import differentiable
 from pairlens.errors import InputError, ModelError, NotConverged, choose, whole
 from pairlens.methods.base import Batch, Decomposition, Method
 from pairlens.model import Encoder, Text
-from pairlens.model.gates import OTHERS, POWERS, Gates, Positions, check_pooling, find_positions
+from pairlens.model.gates import OTHERS, POWERS, Gates, Positions, find_positions
 from pairlens.model.loaded import PROBE
+from pairlens.model.pooling import check_pooling
 from pairlens.model.reference import reference_ids, reference_token
 from pairlens.quadrature import Integral, Problems, Rule, integrate
 from pairlens.shapes import Array, Embeddings, Points, Rows
@@ -33,13 +34,13 @@ class Fade(Method):
     of the text's own words.
 
     Attributes:
-        positions: "close": the tokens that are left close up as others fade, as they do when text is really deleted;
+        positions: "close": the remaining tokens close up as others fade, as they do when text is really deleted;
             "keep": every token keeps its position. Closing up moves learned and rotary positions. Biases of the
             distance between two tokens (T5, MPNet, DeBERTa) and sliding windows keep the distances of the whole text.
         paths: 1, or an even number: the average over so many paths on which the tokens fade in at different times,
-            token s as t to the power of k_s, each path with its opposite. Nearer to real deletions, at that many times
-            the cost: 0.85 instead of 0.82 agreement with 4 paths, 0.87 with 8.
-        seed: which paths.
+            token s as t to the power of k_s, in opposite pairs. Nearer to real deletions, at `paths` times the cost:
+            0.85 instead of 0.82 agreement with 4 paths, 0.87 with 8.
+        seed: selects the paths.
     """
 
     positions: str = "close"
@@ -55,8 +56,8 @@ class Fade(Method):
 
     def describe(self, encoder: Encoder, role: str | None) -> dict[str, Any]:
         """The method's own entries of a result's settings."""
-        own = {"paths": self.paths, "seed": self.seed} if self.paths > 1 else {}
-        return {"layer": None, "reference": "special tokens", "positions": self.positions, **own}
+        several = {"paths": self.paths, "seed": self.seed} if self.paths > 1 else {}
+        return {"layer": None, "reference": "special tokens", "positions": self.positions, **several}
 
     def decompose(self, encoder: Encoder, batch: Batch, rule: Rule) -> list[Decomposition]:
         """One decomposition per text of the batch."""
@@ -80,8 +81,8 @@ class Fade(Method):
                 for row, text in zip(labels, texts, strict=True)
             ]
             compact = [
-                [own.index(label) if label in own else -1 for label in row]
-                for row, own in zip(labels, active, strict=True)
+                [players.index(label) if label in players else -1 for label in row]
+                for row, players in zip(labels, active, strict=True)
             ]
             groups = tuple(map(len, active))
             cost, budget = encoder.cost(x.shape[1], role), encoder.budget(x.shape[1], role)
@@ -98,13 +99,13 @@ class Fade(Method):
         ]
 
     def function(self, encoder: Encoder, texts: Sequence[Text], space: str) -> Callable[[Points, Rows], Embeddings]:
-        """The embedding as a function of the path's variable u of every token, gates being a power of it.
+        """Return the embedding as a function of the path's variable u of every token; gates are a power of u.
 
-        Of an adjusted model it is what the model makes of it, less what it makes of the reference with the same gates.
+        For an adjusted model, the embedding of the reference with the same gates is subtracted.
         """
         with encoder.running(), differentiable():
-            found = _positions(encoder, texts[0].role)
-        positions = found if self.positions == "close" else {}
+            moving = _positions(encoder, texts[0].role)
+        positions = moving if self.positions == "close" else {}
         ids = None
         if encoder.adjusted:
             token, _ = reference_token("padding", encoder.route(texts[0].role).reader)
@@ -122,17 +123,17 @@ class Fade(Method):
         return function
 
     def _exponents(self, texts: Sequence[Text]) -> Tensor:
-        """When each token fades in on its text's path, (texts, tokens); each second path opposite to the first."""
-        found = np.ones((len(texts), len(texts[0].tokens)))
+        """Return when each token fades in on its text's path, (texts, tokens); paths come in opposite pairs."""
+        exponents = np.ones((len(texts), len(texts[0].tokens)))
         for i in range(0, len(texts), 2) if self.paths > 1 else ():
             random = np.random.default_rng([self.seed, i % self.paths, zlib.crc32(texts[i].text.encode())])
-            times = (random.permutation(found.shape[1]) + 0.5) / found.shape[1] * 2 - 1
-            found[i], found[i + 1] = np.exp(times), np.exp(-times)
-        return torch.as_tensor(found)
+            times = (random.permutation(exponents.shape[1]) + 0.5) / exponents.shape[1] * 2 - 1
+            exponents[i], exponents[i + 1] = np.exp(times), np.exp(-times)
+        return torch.as_tensor(exponents)
 
 
 def _mean(integrals: Sequence[Integral]) -> Integral:
-    """The average of one text's integrals over several paths between the same ends."""
+    """Return the average of one text's integrals over several paths between the same ends."""
     if len(integrals) == 1:
         return integrals[0]
     values = np.mean([integral.values for integral in integrals], axis=0)
@@ -143,7 +144,7 @@ def _mean(integrals: Sequence[Integral]) -> Integral:
 
 
 def _integrate(problems: Problems, texts: Sequence[Text], embeddings: Array, rule: Rule) -> list[Integral]:
-    """Solve the problems, and see that they are about the model's own embeddings, (texts, dim)."""
+    """Solve the problems, and check that they end at the model's own embeddings, (texts, dim)."""
     try:
         integrals = integrate(problems, rule)
     except NotConverged as error:
@@ -160,7 +161,7 @@ def _integrate(problems: Problems, texts: Sequence[Text], embeddings: Array, rul
 
 
 def _from_zero(integral: Integral) -> Integral:
-    """An adjusted model's integral: where all has faded, text and reference are the same, but for rounding."""
+    """Return an adjusted model's integral with a reference of zero; raise unless it is zero but for rounding."""
     if np.linalg.norm(integral.reference) > 1e-5 * np.linalg.norm(integral.embedding):
         raise ModelError(
             "in this adjusted model the reference's positions are not the text's, so that special tokens alone are not "
@@ -170,10 +171,10 @@ def _from_zero(integral: Integral) -> Integral:
 
 
 def _positions(encoder: Encoder, role: str | None) -> Positions:
-    """The modules whose positions close up; the first time, see on a probe that gates hide what they close on.
+    """Return the modules whose positions close up; the first time, check on a probe that shut gates hide their tokens.
 
-    There are none where attention does nothing: such a model is a mean of vectors that belong to one token each, and
-    fading only weighs those.
+    There are none where attention does nothing: such a model is a mean of one vector per token, and fading only weights
+    these.
     """
     route = encoder.route(role)
     if route.positions is not None:
@@ -194,10 +195,10 @@ def _positions(encoder: Encoder, role: str | None) -> Positions:
     other[~kept] = ids[~kept].roll(1)
     if differ(embed(shut, other), embed(shut)):
         raise ModelError(
-            "a token whose gate is shut still tells in this model's embedding: something besides attention and mean "
+            "a token whose gate is shut still changes this model's embedding: something besides attention and mean "
             f"pooling moves tokens' states about; {OTHERS}."
         )
-    found = find_positions(route.modules[0], lambda: embed(wide), ids.shape[1])
+    moving = find_positions(route.modules[0], lambda: embed(wide), ids.shape[1])
     mixes = differ(embed(Gates(wide.values, shut.logs)), embed(wide))
-    route.positions = found if mixes else {}
+    route.positions = moving if mixes else {}
     return route.positions

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from pairlens.autodiff import Graphs, Lanes, Pending, Tail, capturing, differentiable
 from pairlens.errors import ModelError
+from pairlens.model.deletion import ForwardPasses
 from pairlens.model.loaded import PROBE
-from pairlens.model.passes import ForwardPasses
 from pairlens.model.reference import reference_ids, reference_key, reference_token
 from pairlens.model.route import Route
 from pairlens.model.states import HeadInputs, TextStates

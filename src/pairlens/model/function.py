@@ -10,7 +10,7 @@ import numpy as np
 
 from pairlens import progress
 from pairlens.errors import InputError, ModelError, NumericalError
-from pairlens.model.deletion import Deletions
+from pairlens.model.protocol import Deletions
 from pairlens.model.tokenize import Text, check_text
 from pairlens.shapes import Array
 from pairlens.text import Unit, level_spans

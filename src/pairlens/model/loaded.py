@@ -17,6 +17,7 @@ from pairlens.errors import InputError, ModelError, NumericalError
 from pairlens.model.adjusted_layout import ADJUSTED, class_name
 from pairlens.model.layers import tap_layers, twin, untap
 from pairlens.model.loading import SHIFTING, fingerprint, load
+from pairlens.model.pooling import pooling_modes
 from pairlens.model.route import Route, routed
 from pairlens.model.tokenize import Reader, Text, batch
 
@@ -118,13 +119,8 @@ class LoadedModel:
 
     def pooling(self, role: str | None = None) -> str:
         """Return the names of the pooling modes, joined by +."""
-        for module in self.route(role).modules:
-            if hasattr(module, "pooling_mode"):
-                mode: Any = module.pooling_mode
-                return mode if isinstance(mode, str) else "+".join(mode)
-            if hasattr(module, "get_pooling_mode_str"):
-                return module.get_pooling_mode_str()  # pyright: ignore[reportCallIssue]
-        return "mean" if self.route(role).static else "none"
+        route = self.route(role)
+        return pooling_modes(route.modules) or ("mean" if route.static else "none")
 
     def space(self, role: str | None, wanted: str) -> str:
         """Return one name for spaces that are the same here: without a final Normalize "output" is "raw", and so on."""

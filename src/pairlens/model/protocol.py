@@ -1,4 +1,4 @@
-"""The protocol that `Encoder` and `EmbeddingFunction` share: other rooms need not ask which of the two they hold."""
+"""The protocols that `Encoder` and `EmbeddingFunction` share: other rooms need not ask which of the two they hold."""
 
 from __future__ import annotations
 
@@ -6,9 +6,23 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
-from pairlens.model.deletion import Deletions
 from pairlens.model.tokenize import Text
 from pairlens.shapes import Array
+
+
+@runtime_checkable
+class Deletions(Protocol):
+    """Deletions in several texts, embedded together so that the forward passes run in batches.
+
+    Attributes:
+        players: for every text, the units that can be deleted; a subset has a boolean for each of them.
+    """
+
+    players: list[list[int]]
+
+    def embeddings(self, subsets: Sequence[Array]) -> list[Array]:
+        """Return the embeddings of what is left: for every text, (subsets, players) booleans to (subsets, dim)."""
+        ...
 
 
 @runtime_checkable
