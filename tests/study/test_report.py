@@ -19,12 +19,13 @@ def test_the_report_escapes_markup_in_texts(lens, tmp_path):
     evil = '<script>alert(1)</script> & "quotes" <img src=x onerror=alert(2)>'
     about = CATALOGUE["cumulative"]
     settings = {**materials(lens).describe([], 2), "data": evil, "explained_by": ["v"], "model": "m<b>"}
-    result = Result(about, [{"view": evil, "x": 0.123456}], [{"x": 1}], {}, [evil], settings, draw=Figure)
+    table = [{"view": evil, "x": 0.123456}]
+    result = Result(about, settings, table, [{"x": 1}], sentences=[evil], draw=lambda settings: Figure())
     folder = tmp_path / "cumulative"
     folder.mkdir()
     result.save(folder)
     (tmp_path / "models").mkdir()
-    Result(CATALOGUE["models"], settings=settings, skipped=evil).save(tmp_path / "models")
+    Result(CATALOGUE["models"], settings, skipped=evil).save(tmp_path / "models")
     text = report.write(tmp_path).read_text(encoding="utf-8")
     assert "<script" not in text
     assert "<img src=x" not in text

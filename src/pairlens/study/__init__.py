@@ -44,4 +44,4 @@ def skip(name: str, materials: Materials, reason: str) -> Result:
     """The result of a study without a table, and the reason."""
     from pairlens.study.result import Result
 
-    return Result(CATALOGUE[name], settings=materials.describe([], 0), skipped=reason)
+    return Result(CATALOGUE[name], materials.describe([], 0), skipped=reason)

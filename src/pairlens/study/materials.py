@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -129,13 +128,18 @@ class Materials:
             rows: the pairs; all by default.
             lens: another model than the study's own.
         """
-        return list(self._stream(view, self.rows if rows is None else rows, lens or self.lens))
+        explained: Explained = []
+        for row, entry in self._entries(view, self.rows if rows is None else rows, lens or self.lens):
+            if isinstance(entry, str):
+                self.leave_out(view, row, entry)
+            else:
+                explained.append((row, entry))
+        return explained
 
     def of_texts(self, view: View, pairs: Iterable[tuple[str, str]]) -> list[Explanation | None]:
         """Explanations of texts that are not in the data, None for pairs that cannot be explained."""
         rows = [PairRow(number, number, a, b) for number, (a, b) in enumerate(pairs, 1)]
-        explained = {row.number: e for row, e in self._stream(view, rows, self.lens, note=False)}
-        return [explained.get(row.number) for row in rows]
+        return [None if isinstance(entry, str) else entry for _, entry in self._entries(view, rows, self.lens)]
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> Array:
         """The model's own scores, by plain forward passes, (pairs,); NaN for a text that cannot be read."""
@@ -156,7 +160,8 @@ class Materials:
 
     def describe(self, views: Sequence[View], pairs: int, **more: Any) -> dict[str, Any]:
         """The settings of a result, for its summary."""
-        out = {view.label: self.left_out[view.label] for view in views if self.left_out.get(view.label)}
+        labels = [view.label for view in views]
+        left_out = {label: self.left_out[label] for label in labels if self.left_out.get(label)}
         return {
             "model": self.lens.name,
             "fingerprint": self.lens.encoder.fingerprint,
@@ -165,11 +170,11 @@ class Materials:
             "data": self.data,
             "pairs": pairs,
             "pairs_asked": len(self.pairs),
-            "explained_by": [view.label for view in views],
+            "explained_by": labels,
             "measure": self.measure,
             "tol": self.tol,
             "seed": self.seed,
-            "left_out": {label: {str(number): why for number, why in pairs.items()} for label, pairs in out.items()},
+            "left_out": {label: {str(n): why for n, why in reasons.items()} for label, reasons in left_out.items()},
             **more,
         }
 
@@ -196,47 +201,43 @@ class Materials:
 
         return tqdm(total=total, desc=what, unit=" pairs", disable=None if self.progress else True, leave=False)
 
-    # Inside.
+    # How `explain` and `of_texts` get their explanations.
 
     def _measure(self, lens: Lens) -> str:
         """The measure that the user asked for, or the model's own."""
         return resolve_treatment(lens.encoder, None, self._asked)[1]
 
-    def _stream(
-        self, view: View, rows: Sequence[PairRow], lens: Lens, *, note: bool = True
-    ) -> Iterator[tuple[PairRow, Any]]:
+    def _entries(self, view: View, rows: Sequence[PairRow], lens: Lens) -> Iterator[tuple[PairRow, Explanation | str]]:
+        """Every pair with its explanation, or with the reason why it has none."""
         with self.bar(len(rows), view.label) as bar:
             for group in cut(rows, self.together):
-                for row, entry in zip(group, self._entries(view, group, lens), strict=True):
-                    if not isinstance(entry, str):
-                        yield row, entry
-                    elif note:
-                        self.leave_out(view, row, entry)
+                entries = self._recall(view, group, lens)
+                yield from zip(group, self._make(view, group, lens) if entries is None else entries, strict=True)
                 bar.update(len(group))
 
     def _key(self, view: View, rows: Sequence[PairRow], lens: Lens) -> dict[str, Any]:
         method = choose_method(view.method, view.layer, None)
         return self.key("explanations", view, rows, lens, tol=self.tol, settings=repr(method))
 
-    def _entries(self, view: View, rows: Sequence[PairRow], lens: Lens) -> list[Explanation | str]:
-        """Explanations from the archive, or all of them made anew if one piece is missing."""
-        kept = [self.archive.recall(self._key(view, piece, lens)) for piece in cut(rows, CHUNK)]
-        pieces = [unpack(piece) for piece in kept if piece is not None]
-        if len(pieces) == len(kept):
-            return [entry for piece in pieces for entry in piece]
-        return self._covered(view, rows, lens) or self._make(view, rows, lens)
+    def _recall(self, view: View, rows: Sequence[PairRow], lens: Lens) -> list[Explanation | str] | None:
+        """The archive's entries of these pairs, or None if one is missing.
 
-    def _covered(self, view: View, rows: Sequence[PairRow], lens: Lens) -> list[Explanation | str] | None:
-        """Some of the pairs, from pieces that another study kept of all pairs; None if anything is missing."""
+        They are in pieces of exactly these pairs, or in pieces of all pairs, which another study has kept.
+        """
         wanted = {(row.a, row.b) for row in rows}
-        entries: dict[tuple[str, str], Explanation | str] = {}
-        for piece in cut(self.rows, CHUNK):
-            if not wanted.isdisjoint((row.a, row.b) for row in piece):
+        overlapping = [
+            piece for piece in cut(self.rows, CHUNK) if not wanted.isdisjoint((row.a, row.b) for row in piece)
+        ]
+        for pieces in (cut(rows, CHUNK), overlapping):
+            entries: dict[tuple[str, str], Explanation | str] = {}
+            for piece in pieces:
                 kept = self.archive.recall(self._key(view, piece, lens))
                 if kept is None:
-                    return None
+                    break
                 entries |= {(row.a, row.b): entry for row, entry in zip(piece, unpack(kept), strict=True)}
-        return [entries[row.a, row.b] for row in rows] if wanted <= entries.keys() else None
+            if wanted <= entries.keys():
+                return [entries[row.a, row.b] for row in rows]
+        return None
 
     def _make(self, view: View, rows: Sequence[PairRow], lens: Lens) -> list[Explanation | str]:
         """Explain pairs in this view and in its siblings, which cost nothing more, and keep them all."""
@@ -310,11 +311,12 @@ def text_tokens(e: Explanation) -> Array:
     return e.matrix[np.ix_(text_units(e.units_a), text_units(e.units_b))]
 
 
+def unit_texts(e: Explanation) -> tuple[list[str], list[str]]:
+    """The texts of the units that `text_tokens` has, of a and of b."""
+    a, b = ([units[place].text for place in text_units(units)] for units in (e.units_a, e.units_b))
+    return a, b
+
+
 def unit_at(units: Sequence[Unit], start: int) -> int:
     """The place of the unit that begins at a character of the text."""
     return next(place for place in text_units(units) if units[place].start == start)
-
-
-def open_archive(out: Path) -> Archive:
-    """The archive that all studies of a folder share."""
-    return Archive(out / "explanations")

@@ -97,6 +97,11 @@ def legend_below(figure: Figure, axes: Axes, **more: Any) -> None:
     figure.legend(handles, names, **style)
 
 
+def series(place: int) -> dict[str, Any]:
+    """The colour and the marker of one of several series."""
+    return {"color": CATEGORIES[place], "marker": MARKERS[place]}
+
+
 def guide(axes: Axes, *, y: float = 0.0) -> None:
     """Draw a thin horizontal line behind the data."""
     axes.axhline(y, color=GUIDE, linewidth=0.8, zorder=0)

@@ -28,22 +28,22 @@ class Result:
 
     Attributes:
         about: the study.
+        settings: model, data, pairs and views.
         table: the numbers of the picture, one row each.
         raw: the values behind the table, pair by pair.
         figures: the most important numbers, by name.
         sentences: the most important numbers in words.
-        settings: model, data, pairs and views.
-        draw: makes the picture.
+        draw: makes the picture from the settings.
         skipped: the reason why the study has no table, if it has none.
     """
 
     about: StudyInfo
+    settings: Mapping[str, Any]
     table: list[Record] = field(default_factory=list)
     raw: list[Record] = field(default_factory=list)
     figures: Mapping[str, Any] = field(default_factory=dict)
     sentences: Sequence[str] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    draw: Callable[[], Figure] | None = None
+    draw: Callable[[Mapping[str, Any]], Figure] | None = None
     skipped: str = ""
 
     @property
@@ -54,21 +54,22 @@ class Result:
     @cached_property
     def summary(self) -> Record:
         """Everything except the table and the raw values, ready for JSON."""
-        about = {"study": self.name, "title": self.about.title}
-        rest = {
-            "paper": {"title": self.about.paper, "where": self.about.where, "says": self.about.says},
-            "settings": dict(self.settings),
-        }
-        if self.skipped:
-            return {**about, "skipped": self.skipped, **rest}
+        about = self.about
         content = {"sentences": list(self.sentences), "figures": dict(self.figures)}
-        return {**about, **content, **rest, "versions": versions()}
+        return {
+            "study": self.name,
+            "title": about.title,
+            **({"skipped": self.skipped} if self.skipped else content),
+            "paper": {"title": about.paper, "where": about.where, "says": about.says},
+            "settings": dict(self.settings),
+            **({} if self.skipped else {"versions": versions()}),
+        }
 
     def plot(self) -> Figure:
         """The picture."""
         if self.draw is None:
             raise InputError(f"the study {self.name} has no picture: {self.skipped}")
-        return self.draw()
+        return self.draw(self.settings)
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""

@@ -56,8 +56,7 @@ def spearman(x: Array, y: Array) -> float | None:
 
 def mean_of(values: Iterable[float | None]) -> float | None:
     """The mean of the values that are not None, or None if there are none."""
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
+    return spread(values)["mean"]
 
 
 def spread(values: Iterable[float | None]) -> Record:
@@ -85,6 +84,16 @@ def means(rows: Sequence[Record], *columns: str) -> Record:
     """
     spreads = {column: spread(row[column] for row in rows) for column in columns}
     return {f"{column}_{name}": spreads[column][name] for column in columns for name in ("mean", "sd")}
+
+
+def columns(rows: Sequence[Record], *names: str) -> tuple[Array, ...]:
+    """The values of some columns, one array each.
+
+    Example:
+        >>> columns([{"layer": 0, "gap": 0.5}, {"layer": 1, "gap": 0.25}], "layer", "gap")
+        (array([0, 1]), array([0.5 , 0.25]))
+    """
+    return tuple(np.array([row[name] for row in rows]) for name in names)
 
 
 def distinct(rows: Iterable[Record], column: str) -> list[Any]:

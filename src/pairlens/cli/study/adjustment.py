@@ -10,6 +10,7 @@ import typer
 from pairlens import __version__
 from pairlens.cli import adjust
 from pairlens.cli.session import session, tell
+from pairlens.cli.study.papers import split_names
 from pairlens.errors import InputError
 
 if TYPE_CHECKING:
@@ -68,19 +69,13 @@ def adjustment(
     given |= {"column-a": column_a, "column-b": column_b, "column-score": column_score}
     options = [f"--{name}={value}" for name, value in (recipe | given).items() if value is not None]
     asked = {"pairlens": __version__, **recipe, "data": {name: pairs.describe() for name, pairs in splits.items()}}
-    names = list(PAPERS_BASES) if bases is None else [name.strip() for name in bases.split(",") if name.strip()]
+    names = PAPERS_BASES if bases is None else split_names(bases)
     if not names:
         raise InputError("--bases names no model: give hub ids or folders, with commas between them.")
     folder = make_folder(out / "adjustment", "--out")
     table = _work(folder, line_up(names, seeds), options, asked, jobs=jobs, keep_models=keep_models, restart=restart)
     _show(table)
-    saved = table.save(folder)
-    for path in saved:
-        tell(f"saved {path}")
-    if not any(path.suffix == ".png" for path in saved):
-        tell(
-            "no picture, as matplotlib is not installed: pip install 'pairlens[study]', and give the same command again"
-        )
+    _save(table, folder)
 
 
 def _work(
@@ -106,23 +101,32 @@ def _work(
     return AdjustmentTable(records, asked)
 
 
+def _save(table: AdjustmentTable, folder: Path) -> None:
+    """Write the table's files and name them."""
+    saved = table.save(folder)
+    for path in saved:
+        tell(f"saved {path}")
+    if not any(path.suffix == ".png" for path in saved):
+        tell(
+            "no picture, as matplotlib is not installed: pip install 'pairlens[study]', and give the same command again"
+        )
+
+
 def _show(table: AdjustmentTable) -> None:
     """Print the table to the terminal."""
     from rich import box
     from rich.console import Console
     from rich.table import Table as Grid
 
+    from pairlens.study.adjustment.table import HEADER
+
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
-    header, _, *lines = [line for line in table.markdown().splitlines() if line.startswith("|")]
-    for number, name in enumerate(_cells(header)):
+    for number, name in enumerate(HEADER):
         grid.add_column(name, justify="left" if number < 3 else "right")
-    for line in lines:
-        grid.add_row(*_cells(line))
+    for cells in table.cells:
+        grid.add_row(*cells)
     console = Console(highlight=False)
     console.print(grid)
-    for line in table.markdown().splitlines()[-len(table.costs) - 1 :]:
-        console.print(line.removeprefix("- "), markup=False)
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip("|").split("|")]
+    console.print()
+    for sentence in table.cost_sentences:
+        console.print(sentence, markup=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,8 +10,9 @@ import typer
 
 from pairlens import __version__
 from pairlens.cli import options
+from pairlens.cli.adjust import both_columns
 from pairlens.cli.session import session, tell
-from pairlens.cli.study import papers
+from pairlens.cli.study.papers import Given, sample_pairs, split_names, split_numbers
 from pairlens.errors import InputError
 from pairlens.model.bundled import DEFAULT_MODEL
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from pairlens.io.pairs import PairTable
     from pairlens.study.faithfulness import FaithfulnessResult
 
-WHAT = "What to judge"
+What = partial(typer.Option, rich_help_panel="What to judge")
 WIDE = 120
 """The width of a terminal, in columns, from which on intervals are shown."""
 SHOWN = ("shapley", "leave_one_out", "deletion", "sanity", "stability", "gap", "cost", "seconds")
@@ -36,25 +38,13 @@ def faithfulness(
     column_b: Annotated[str | None, typer.Option(help="The column of text b.", show_default=False)] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many pairs, drawn at random.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
-    methods: Annotated[
-        str | None,
-        typer.Option(help="Some of the methods and rivals, by commas. By default all.", rich_help_panel=WHAT),
-    ] = None,
+    methods: Annotated[str | None, What(help="Some of the methods and rivals, by commas. By default all.")] = None,
     layers: Annotated[
-        str | None,
-        typer.Option(
-            help="Layers of integrated-jacobian. By default 0, the middle and the last but one.", rich_help_panel=WHAT
-        ),
+        str | None, What(help="Layers of integrated-jacobian. By default 0, the middle and the last but one.")
     ] = None,
-    reference_terms: Annotated[
-        str, typer.Option(help="Reference terms of integrated-jacobian.", rich_help_panel=WHAT)
-    ] = "project,ignore",
-    passes: Annotated[
-        str | None, typer.Option(help="Forward passes of shapley, by commas.", rich_help_panel=WHAT)
-    ] = None,
-    paths: Annotated[
-        str | None, typer.Option(help="Random paths of fade, by commas, such as 4,8.", rich_help_panel=WHAT)
-    ] = None,
+    reference_terms: Annotated[str, What(help="Reference terms of integrated-jacobian.")] = "project,ignore",
+    passes: Annotated[str | None, What(help="Forward passes of shapley, by commas.")] = None,
+    paths: Annotated[str | None, What(help="Random paths of fade, by commas, such as 4,8.")] = None,
     tol: options.Tol = 1e-3,
     checks: Annotated[
         int, typer.Option(min=0, help="Pairs that also get the costly measures: sanity, stability, cost.")
@@ -67,15 +57,13 @@ def faithfulness(
     """
     from pairlens.io.pairs import PairTable
 
-    if (column_a is None) != (column_b is None):
-        raise InputError("--column-a and --column-b go together: give both or none.")
-    source = PairTable(data, None if column_a is None or column_b is None else (column_a, column_b))
-    chosen: dict[str, Any] = {
-        "methods": _names(methods),
-        "layers": _numbers("--layers", layers),
-        "reference_terms": _names(reference_terms),
-        "passes": _numbers("--passes", passes),
-        "paths": _numbers("--paths", paths),
+    source = PairTable(data, both_columns(column_a, column_b))
+    chosen: Given = {
+        "methods": split_names(methods),
+        "layers": split_numbers("--layers", layers),
+        "reference_terms": split_names(reference_terms),
+        "passes": split_numbers("--passes", passes),
+        "paths": split_numbers("--paths", paths),
         "tol": tol,
     }
     asked = {"dtype": dtype, "measure": measure, "limit": limit, "seed": seed, "checks": checks, **chosen}
@@ -86,13 +74,7 @@ def faithfulness(
 
 
 def _judge(
-    source: PairTable,
-    out: Path,
-    model: str | None,
-    device: str | None,
-    asked: dict[str, Any],
-    chosen: dict[str, Any],
-    restart: bool,
+    source: PairTable, out: Path, model: str | None, device: str | None, asked: Given, chosen: Given, restart: bool
 ) -> tuple[FaithfulnessResult, Path]:
     """Run the judge, or resume an interrupted run; returns the result and its folder."""
     from pairlens.io.files import make_folder
@@ -100,7 +82,7 @@ def _judge(
     from pairlens.study import files
 
     files.require_matplotlib()  # fail before the work, not after it
-    pairs = [(row.a, row.b) for row in papers.sample_pairs(source, asked["limit"], asked["seed"])]
+    pairs = [(row.a, row.b) for row in sample_pairs(source, asked["limit"], asked["seed"])]
     lens = options.load_lens(model, device, asked["dtype"])
     from pairlens.study.faithfulness import JudgeSettings, judge, make_candidates
 
@@ -130,21 +112,6 @@ def _judge(
         raise InputError(f"none of the {len(pairs)} pairs could be judged: {result.records[0]['skipped']}.")
     result.settings |= {"data": str(source.path), "asked": everything}
     return result, folder
-
-
-def _names(given: str | None) -> list[str] | None:
-    """The names in an option with commas."""
-    return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
-
-
-def _numbers(option: str, given: str | None) -> list[int] | None:
-    """The whole numbers in an option with commas."""
-    try:
-        return None if given is None else [int(part) for part in given.split(",") if part.strip()]
-    except ValueError as error:
-        raise InputError(f"{option} takes whole numbers with commas between them, such as 0,3,5; not {given!r}.") from (
-            error
-        )
 
 
 def _show(result: FaithfulnessResult) -> None:

@@ -22,80 +22,57 @@ if TYPE_CHECKING:
     from pairlens.study.materials import Materials
     from pairlens.study.result import Result
 
-HOW, WITH = "How to explain", "What it needs besides"
 ON_GPU = 256
 """The number of pairs that are explained together on a GPU."""
 Given = dict[str, Any]
+Option = tuple[Any, Any]
+"""The annotation of an option, and its default."""
 
 
-def _option(kind: Any, *names: str, panel: str | None = None, **more: Any) -> Any:
-    return Annotated[kind, typer.Option(*names, rich_help_panel=panel, show_default=False, **more)]
+def _option(kind: Any, *names: str, default: Any = None, panel: str | None = None, **more: Any) -> Option:
+    return Annotated[kind, typer.Option(*names, rich_help_panel=panel, show_default=False, **more)], default
 
 
-COMMON: dict[str, tuple[Any, Any]] = {
-    "data": (
-        _option(
-            Path, "--data", "-d", help="Pairs of texts: .csv, .tsv, .jsonl, .parquet, or a hub dataset owner/name."
-        ),
-        inspect.Parameter.empty,
-    ),
-    "out": (_option(Path, "--out", "-o", help="Results go to OUT/NAME."), inspect.Parameter.empty),
+REQUIRED = inspect.Parameter.empty
+DATA = "Pairs of texts: .csv, .tsv, .jsonl, .parquet, or a hub dataset owner/name."
+COMMON: dict[str, Option] = {
+    "data": _option(Path, "--data", "-d", default=REQUIRED, help=DATA),
+    "out": _option(Path, "--out", "-o", default=REQUIRED, help="Results go to OUT/NAME."),
     "model": (options.Model, None),
     "device": (options.Device, None),
     "dtype": (options.Dtype, "float32"),
     "measure": (options.Measure, None),
-    "column_a": (_option(str | None, help="The column of text a."), None),
-    "column_b": (_option(str | None, help="The column of text b."), None),
-    "column_score": (_option(str | None, help="The column of what people say."), None),
-    "split": (_option(str, help="Of a hub dataset. By default test."), "test"),
-    "limit": (_option(int, min=1, help="How many pairs, drawn at random. By default 300."), 300),
-    "seed": (_option(int, min=0, help="Of everything that is drawn. By default 0."), 0),
+    "column_a": _option(str | None, help="The column of text a."),
+    "column_b": _option(str | None, help="The column of text b."),
+    "column_score": _option(str | None, help="The column of what people say."),
+    "split": _option(str, default="test", help="Of a hub dataset. By default test."),
+    "limit": _option(int, default=300, min=1, help="How many pairs, drawn at random. By default 300."),
+    "seed": _option(int, default=0, min=0, help="Of everything that is drawn. By default 0."),
 }
 """The options of every study, with their defaults."""
-SPECIFIC: dict[str, tuple[Any, Any]] = {
-    "method": (
-        _option(
-            str | None,
-            panel=HOW,
-            help="shapley, fade, integrated-jacobian, occlusion or output. By default shapley, and beside it the "
-            "papers' settings: integrated-jacobian three quarters up the layers, reference terms ignored.",
-        ),
-        None,
-    ),
-    "layer": (
-        _option(str | None, panel=HOW, help="Layers of integrated-jacobian, with commas between; -1 is the last."),
-        None,
-    ),
-    "reference_terms": (_option(str | None, panel=HOW, help="project, shift, keep or ignore."), None),
-    "tol": (_option(float, panel=HOW, help="The largest relative gap of a text. By default 0.001."), 1e-3),
-    "sweep": (
-        _option(
-            int | None,
-            min=1,
-            panel=HOW,
-            help="How many of the pairs are explained at every layer. By default 40, and 5 for convergence.",
-        ),
-        None,
-    ),
-    "points": (
-        _option(int, min=2, panel=HOW, help="The most equal steps of an integral. By default 512."),
-        512,
-    ),
-    "words": (
-        _option(str, panel=HOW, help="A word is the sum of its tokens, or their mean as in the paper. By default sum."),
-        "sum",
-    ),
-    "pair": (_option(int | None, min=1, panel=HOW, help="The number of the pair to show, its row in the data."), None),
-    "annotations": (_option(Path | None, panel=WITH, help="A CoNLL-U file; see pairlens annotate."), None),
-    "spacy": (_option(str | None, panel=WITH, help="A spaCy pipeline to annotate the texts with."), None),
-    "wordnet": (_option(Path | None, panel=WITH, help="WordNet's folder. By default where it usually is."), None),
-    "adjectives": (
-        _option(Path | None, panel=WITH, help="Lines of two adjectives and 1 for antonyms or 0 for synonyms."),
-        None,
-    ),
-    "other": (_option(list[str] | None, panel=WITH, help="A further model to compare. Repeatable."), None),
-    "adjusted": (_option(str | None, panel=WITH, help="A model that pairlens adjust has adjusted."), None),
-    "twin": (_option(str | None, panel=WITH, help="Its twin, which is not adjusted."), None),
+_how, _with = partial(_option, panel="How to explain"), partial(_option, panel="What it needs besides")
+METHOD = (
+    "shapley, fade, integrated-jacobian, occlusion or output. By default shapley, and beside it the papers' settings: "
+    "integrated-jacobian three quarters up the layers, reference terms ignored."
+)
+SWEEP = "How many of the pairs are explained at every layer. By default 40, and 5 for convergence."
+WORDS = "A word is the sum of its tokens, or their mean as in the paper. By default sum."
+SPECIFIC: dict[str, Option] = {
+    "method": _how(str | None, help=METHOD),
+    "layer": _how(str | None, help="Layers of integrated-jacobian, with commas between; -1 is the last."),
+    "reference_terms": _how(str | None, help="project, shift, keep or ignore."),
+    "tol": _how(float, default=1e-3, help="The largest relative gap of a text. By default 0.001."),
+    "sweep": _how(int | None, min=1, help=SWEEP),
+    "points": _how(int, default=512, min=2, help="The most equal steps of an integral. By default 512."),
+    "words": _how(str, default="sum", help=WORDS),
+    "pair": _how(int | None, min=1, help="The number of the pair to show, its row in the data."),
+    "annotations": _with(Path | None, help="A CoNLL-U file; see pairlens annotate."),
+    "spacy": _with(str | None, help="A spaCy pipeline to annotate the texts with."),
+    "wordnet": _with(Path | None, help="WordNet's folder. By default where it usually is."),
+    "adjectives": _with(Path | None, help="Lines of two adjectives and 1 for antonyms or 0 for synonyms."),
+    "other": _with(list[str] | None, help="A further model to compare. Repeatable."),
+    "adjusted": _with(str | None, help="A model that pairlens adjust has adjusted."),
+    "twin": _with(str | None, help="Its twin, which is not adjusted."),
 }
 """The options of some studies, with their defaults."""
 
@@ -111,15 +88,16 @@ def register(app: typer.Typer) -> None:
 
 def _command(names: list[str], specific: Collection[str]) -> Callable[..., None]:
     """A function that runs studies, with the common and these specific options in its signature."""
-    taken = {**COMMON, **{name: SPECIFIC[name] for name in SPECIFIC if name in specific}}
+    taken = COMMON | {name: option for name, option in SPECIFIC.items() if name in specific}
+    defaults = {name: default for name, (_, default) in SPECIFIC.items()}
 
     @session()
     def command(**given: Any) -> None:
-        _run(names, {**{name: default for name, (_, default) in SPECIFIC.items()}, **given})
+        _run(names, defaults | given)
 
-    keyword = inspect.Parameter.KEYWORD_ONLY
+    keyword_only = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
     command.__signature__ = inspect.Signature(
-        [inspect.Parameter(n, keyword, default=default, annotation=kind) for n, (kind, default) in taken.items()]
+        [keyword_only(name, default=default, annotation=kind) for name, (kind, default) in taken.items()]
     )
     command.__annotations__ = {name: kind for name, (kind, _) in taken.items()}
     return command
@@ -189,20 +167,21 @@ def sample_pairs(source: PairTable, limit: int, seed: int) -> list[PairRow]:
 def _materials(given: Given, names: list[str]) -> Materials:
     """The materials that the options describe, loaded and checked."""
     from pairlens.io.pairs import PairTable
-    from pairlens.study.materials import CHUNK, Materials, open_archive
+    from pairlens.study.archive import Archive
+    from pairlens.study.materials import CHUNK, Materials
     from pairlens.study.papers.adjectives import read_adjectives
     from pairlens.study.views import Choice
 
     columns = both_columns(given["column_a"], given["column_b"])
     source = PairTable(given["data"], columns, given["column_score"], given["split"])
     rows = sample_pairs(source, given["limit"], given["seed"])
-    choice = Choice(given["method"], _numbers(given["layer"]), given["reference_terms"])
+    layers = split_numbers("--layer", given["layer"], strict=True)
     adjectives = [] if given["adjectives"] is None else read_adjectives(given["adjectives"])
     load = partial(options.load_lens, device=given["device"], dtype=given["dtype"])
     return Materials(
         load(given["model"]),
         rows,
-        choice=choice,
+        choice=Choice(given["method"], tuple(layers) if layers else None, given["reference_terms"]),
         **{name: given[name] for name in ("sweep", "measure", "tol", "seed", "words", "points", "pair")},
         annotations=_annotations(given, rows),
         wordnet=_wordnet(given, names),
@@ -210,7 +189,7 @@ def _materials(given: Given, names: list[str]) -> Materials:
         others=[load(name) for name in given["other"] or ()],
         adjusted=None if given["adjusted"] is None else load(given["adjusted"]),
         twin=None if given["twin"] is None else load(given["twin"]),
-        archive=open_archive(given["out"]),
+        archive=Archive(given["out"] / "explanations"),
         together=ON_GPU if (given["device"] or "").startswith("cuda") else CHUNK,
         data=str(source.path),
     )
@@ -218,19 +197,18 @@ def _materials(given: Given, names: list[str]) -> Materials:
 
 def _annotations(given: Given, rows: Sequence[PairRow]) -> Annotations | None:
     """The annotations of a file, or those of a spaCy pipeline, which are written to OUT."""
-    if given["annotations"] is not None and given["spacy"] is not None:
-        raise InputError("--annotations and --spacy say the same thing twice: give one of them.")
-    if given["annotations"] is None and given["spacy"] is None:
+    path, pipeline = given["annotations"], given["spacy"]
+    if path is None and pipeline is None:
         return None
+    from pairlens.study.language import parsing
     from pairlens.study.language.annotations import Annotations
 
-    path = given["annotations"]
     if path is None:
-        from pairlens.study.language import parsing
-
         path = given["out"] / "annotations.conllu"
         texts = list(dict.fromkeys(text for row in rows for text in (row.a, row.b)))
-        parsing.write(path, texts, parsing.load(str(given["spacy"])))
+        parsing.write(path, texts, parsing.load(pipeline))
+    elif pipeline is not None:
+        raise InputError("--annotations and --spacy say the same thing twice: give one of them.")
     elif not path.is_file():
         raise InputError(f"there is no file {path}.")
     return Annotations.load(path)
@@ -246,10 +224,17 @@ def _wordnet(given: Given, names: Sequence[str]) -> Any:
     return WordNet() if wanted and find() is not None else None
 
 
-def _numbers(given: str | None) -> tuple[int, ...] | None:
+def split_names(given: str | None) -> list[str] | None:
+    """The names in an option with commas."""
+    return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
+
+
+def split_numbers(option: str, given: str | None, *, strict: bool = False) -> list[int] | None:
+    """The whole numbers in an option with commas; `strict` refuses empty parts, which are skipped otherwise."""
+    if given is None:
+        return None
     try:
-        return None if given is None else tuple(int(part) for part in given.split(","))
+        return [int(part) for part in given.split(",") if strict or part.strip()]
     except ValueError as error:
-        raise InputError(
-            f"--layer takes whole numbers with commas between them, such as 0,3,5; not {given!r}."
-        ) from error
+        message = f"{option} takes whole numbers with commas between them, such as 0,3,5; not {given!r}."
+        raise InputError(message) from error

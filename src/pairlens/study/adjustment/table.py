@@ -33,6 +33,7 @@ PAPER = {
 }
 """The first paper's Table 1, by cosine and by dot product; its adjusted models were trained with a dot product."""
 PAPERS_OBJECTIVE = {"adjusted": "dot", "plain": "cosine"}
+HEADER = ("base", "adjusted", "objective", "cosine", "dot", "paper's cosine", "paper's dot")
 NOTE = (
     "Spearman correlations × 100 between the scores of people and a model's similarities on the test split, by cosine "
     "and by dot product of the embeddings before any normalisation; mean ± standard deviation over seeds."
@@ -74,30 +75,35 @@ class AdjustmentTable:
     @cached_property
     def machines(self) -> list[Record]:
         """The devices and the versions of packages that the models were trained with."""
-        machines: list[Record] = []
-        for record in self.records:
-            machine = {name: record[name] for name in ("device", "versions")}
-            if machine not in machines:
-                machines.append(machine)
-        return machines
+        machines = [{name: record[name] for name in ("device", "versions")} for record in self.records]
+        return [machine for number, machine in enumerate(machines) if machine not in machines[:number]]
 
-    def markdown(self) -> str:
-        """The table in Markdown, with the costs below it."""
-        lines = [
-            "| base | adjusted | objective | cosine | dot | paper's cosine | paper's dot |",
-            "|---|---|---|---|---|---|---|",
-        ]
+    @property
+    def cells(self) -> list[list[str]]:
+        """The rows in text, by the columns of `HEADER`."""
+        cells = []
         for row in self.rows:
             ours = [_cell(row, name) for name in SCORES]
             theirs = ["" if row[f"paper_{name}"] is None else f"{row[f'paper_{name}']:.1f}" for name in SCORES]
-            mark = "yes" if row["adjusted"] else "no"
-            lines.append(f"| {' | '.join([short_name(row['base']), mark, row['objective'], *ours, *theirs])} |")
-        costs = [
-            f"- {short_name(cost['base'])}, {cost['objective']}: {_signed(cost)} points over {cost['seeds']} seeds."
+            cells.append(
+                [short_name(row["base"]), "yes" if row["adjusted"] else "no", row["objective"], *ours, *theirs]
+            )
+        return cells
+
+    @property
+    def cost_sentences(self) -> list[str]:
+        """The costs in words."""
+        return [
+            f"{short_name(cost['base'])}, {cost['objective']}: {_signed(cost)} points over {cost['seeds']} seeds."
             for cost in self.costs
         ]
+
+    def markdown(self) -> str:
+        """The table in Markdown, with the costs below it."""
+        header, *lines = (f"| {' | '.join(cells)} |" for cells in (HEADER, *self.cells))
+        costs = [f"- {sentence}" for sentence in self.cost_sentences]
         what = "What the adjustment costs, adjusted less not adjusted, seed by seed, by the measure that was trained:"
-        return "\n".join([NOTE, "", *lines, "", what, "", *costs, ""])
+        return "\n".join([NOTE, "", header, "|---" * len(HEADER) + "|", *lines, "", what, "", *costs, ""])
 
     def save(self, folder: Path) -> list[Path]:
         """Write summary.json, table.csv, table.md, runs.parquet and, if matplotlib is installed, the picture."""
@@ -126,9 +132,8 @@ def _row(base: str, adjusted: bool, objective: str, records: Sequence[Record]) -
     row: Record = {"base": base, "adjusted": adjusted, "objective": objective, "seeds": len(records)}
     for name in SCORES:
         row |= _summary(name, [100 * record["test"][name] for record in records])
-    paper = PAPER.get(short_name(base), {}).get(kind(adjusted))
-    if PAPERS_OBJECTIVE[kind(adjusted)] != objective:
-        paper = None
+    comparable = objective == PAPERS_OBJECTIVE[kind(adjusted)]
+    paper = PAPER.get(short_name(base), {}).get(kind(adjusted)) if comparable else None
     return row | {f"paper_{name}": paper and paper[place] for place, name in enumerate(SCORES)}
 
 

@@ -76,8 +76,8 @@ def train_all(
     Returns:
         The scores of these trainings, in their order.
     """
-    known = {_key(record) for record in journal.records()}
-    missing = [training for training in trainings if _key(asdict(training)) not in known]
+    known = {_training(record) for record in journal.records()}
+    missing = [training for training in trainings if training not in known]
     running: set[subprocess.Popen[bytes]] = set()
     failed: list[str] = []
     with ThreadPoolExecutor(jobs) as pool:
@@ -101,9 +101,8 @@ def train_all(
             raise
     if failed:
         raise ModelError(f"{len(failed)} of {len(missing)} trainings failed. {failed[0]}")
-    wanted = {_key(asdict(training)): place for place, training in enumerate(trainings)}
-    records = [record for record in journal.records() if _key(record) in wanted]
-    return sorted(records, key=lambda record: wanted[_key(record)])
+    records = [record for record in journal.records() if _training(record) in trainings]
+    return sorted(records, key=lambda record: trainings.index(_training(record)))
 
 
 def kind(adjusted: bool) -> str:
@@ -127,8 +126,9 @@ def _train(training: Training, out: Path, options: Sequence[str], running: set[s
     return f"{training.name}: {lines[-1]} ({log})"
 
 
-def _key(record: Record) -> tuple[Any, ...]:
-    return tuple(record[name] for name in ("base", "adjusted", "objective", "seed"))
+def _training(record: Record) -> Training:
+    """The training that a record of the journal belongs to."""
+    return Training(*(record[name] for name in ("base", "adjusted", "objective", "seed")))
 
 
 def _both(scores: dict[str, float]) -> str:

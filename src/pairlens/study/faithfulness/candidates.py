@@ -93,35 +93,31 @@ def make_candidates(
         choose("method", name, METHODS)
     for name in reference_terms:
         choose("reference_terms", name, TREATMENTS)
-    # One row per candidate: its name, its method, and its treatment of the reference terms.
-    rows: dict[str, list[tuple[str, str | Method, str]]] = {
+
+    def candidate(name: str, method: str | Method, terms: str = "project") -> Candidate:
+        return Candidate(name, name.split("/")[0], method, terms, tol)
+
+    families = {
         "integrated-jacobian": [
-            (f"integrated-jacobian/{layer}/{terms}", IntegratedJacobian(layer), terms)
+            candidate(f"integrated-jacobian/{layer}/{terms}", IntegratedJacobian(layer), terms)
             for layer in _check_layers(lens, layers)
             for terms in reference_terms
         ],
         "fade": [
-            ("fade", Fade(), "project"),
-            ("fade/keep", Fade(positions="keep"), "project"),
-            *((f"fade/{count} paths", Fade(paths=whole("paths", count, 2), seed=seed), "project") for count in paths),
+            candidate("fade", Fade()),
+            candidate("fade/keep", Fade(positions="keep")),
+            *(candidate(f"fade/{count} paths", Fade(paths=whole("paths", count, 2), seed=seed)) for count in paths),
         ],
-        "output": [("output", "output", "project")],
-        "occlusion": [("occlusion", Occlusion(), "project")],
+        "output": [candidate("output", "output")],
+        "occlusion": [candidate("occlusion", Occlusion())],
         "shapley": [
-            (f"shapley/near {NEAR:g}", Shapley(near=NEAR, seed=seed), "project"),  # the default of a lens
-            ("shapley", Shapley(seed=seed), "project"),
-            *(
-                (f"shapley/{count}", Shapley(passes=whole("passes", count, 1), seed=seed), "project")
-                for count in passes
-            ),
+            candidate(f"shapley/near {NEAR:g}", Shapley(near=NEAR, seed=seed)),  # the default of a lens
+            candidate("shapley", Shapley(seed=seed)),
+            *(candidate(f"shapley/{count}", Shapley(passes=whole("passes", count, 1), seed=seed)) for count in passes),
         ],
+        **{name: [Candidate(name, name)] for name in RIVALS},
     }
-    candidates = []
-    for family in dict.fromkeys(methods):
-        if family in RIVALS:
-            candidates.append(Candidate(family, family))
-        else:
-            candidates += [Candidate(name, family, method, terms, tol) for name, method, terms in rows[family]]
+    candidates = [one for name in dict.fromkeys(methods) for one in families[name]]
     if not candidates:
         raise InputError(f"there is nothing to judge: give methods, of {', '.join(METHODS)}.")
     return candidates

@@ -135,18 +135,13 @@ class PairEvaluator:
             orders[name, 2] = np.argsort(-_joint_losses(e, a, b).ravel(), kind="stable")
         curves = {key: deletion_steps(order, a.count, b.count) for key, order in orders.items()}
         steps = list(itertools.chain(*curves.values()))
-        scores = iter(
-            score(
-                a.embed(np.array([step.left_a for step in steps])),
-                b.embed(np.array([step.left_b for step in steps])),
-                self.measure,
-            )
-        )
+        embeddings_a = a.embed(np.array([step.left_a for step in steps]))
+        embeddings_b = b.embed(np.array([step.left_b for step in steps]))
+        ends = np.cumsum([len(curve) for curve in curves.values()])
+        scores = np.split(score(embeddings_a, embeddings_b, self.measure), ends[:-1])
         areas = {
-            key: fall_area(
-                np.array(list(itertools.islice(scores, len(curve)))), np.array([step.deleted for step in curve])
-            )
-            for key, curve in curves.items()
+            key: fall_area(part, np.array([step.deleted for step in curve]))
+            for (key, curve), part in zip(curves.items(), scores, strict=True)
         }
         random = float(np.mean([areas["random", draw] for draw in range(self.settings.draws)]))
         return {

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pairlens.shapes import Array
 from pairlens.study.files import require_matplotlib
-from pairlens.study.statistics import Record
+from pairlens.study.result import short_name
+from pairlens.study.statistics import Record, columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.transforms import Bbox
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart, and markers that differ in black and white.
 STYLES = {
@@ -25,6 +25,9 @@ STYLES = {
     "occlusion": ("#E69F00", "^"),
 }
 RIVAL = ("#777777", "X")
+POINT: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.5, "elinewidth": 0.9}
+FRONT: dict[str, Any] = {"color": "#bbbbbb", "linewidth": 1.2, "linestyle": (0, (4, 2))}
+ZERO: dict[str, Any] = {"color": "#cccccc", "linewidth": 0.8, "zorder": 0}
 INK = "#333333"
 SIZE = 7.0
 """Font size of the smallest text, in points."""
@@ -55,8 +58,8 @@ def draw(rows: Sequence[Record], model: str, pairs: int) -> Figure:
     _bars(middle, shown, "leave_one_out", "agreement with leaving\none unit out (Spearman)", names=True)
     _bars(right, shown, "deletion", "area of the score's fall,\nmore than at random", names=False)
     _against_cost(left, costed)
-    name = model.rstrip("/").rsplit("/", 1)[-1]
-    figure.suptitle(f"Which explanation is true? {name}, {pairs} pairs, 95 % intervals", fontsize=SIZE + 3, color=INK)
+    title = f"Which explanation is true? {short_name(model)}, {pairs} pairs, 95 % intervals"
+    figure.suptitle(title, fontsize=SIZE + 3, color=INK)
     if costed:
         figure.draw_without_rendering()  # places the axes
         figure.set_layout_engine("none")
@@ -96,65 +99,36 @@ def _against_cost(axes: Axes, rows: Sequence[Record]) -> None:
     if not rows:
         axes.text(0.5, 0.5, "no pair was checked,\nso no cost is known", ha="center", transform=axes.transAxes)
         return
-    best = front(rows)
-    axes.step(
-        [row["cost"] for row in best],
-        [row["shapley"] for row in best],
-        where="post",
-        color="#bbbbbb",
-        linewidth=1.2,
-        linestyle=(0, (4, 2)),
-        zorder=1,
-        label="Pareto front",
-    )
-    axes.axhline(0, color="#cccccc", linewidth=0.8, zorder=0)
-    families: dict[str, None] = {}
+    axes.step(*columns(front(rows), "cost", "shapley"), where="post", zorder=1, label="Pareto front", **FRONT)
+    axes.axhline(0, **ZERO)
+    named: set[str] = set()
     for row in rows:
-        colour, marker = style(row)
         name = "rivals" if row["rival"] else row["family"]
-        axes.errorbar(
-            row["cost"],
-            row["shapley"],
-            yerr=_ends(row, "shapley"),
-            xerr=_ends(row, "cost"),
-            fmt=marker,
-            color=colour,
-            markersize=5,
-            markeredgecolor="white",
-            markeredgewidth=0.5,
-            elinewidth=0.9,
-            label=None if name in families else name,
-            zorder=3,
-        )
-        families[name] = None
-    low, high = min(row["cost"] for row in rows), max(row["cost"] for row in rows)
-    axes.set_xlim(low / 1.9, high * 2.6)  # room for labels
+        ends: Any = {"yerr": _ends(row, "shapley"), "xerr": _ends(row, "cost")}
+        _point(axes, row["cost"], row["shapley"], row, **ends, label=None if name in named else name, zorder=3)
+        named.add(name)
+    costs = columns(rows, "cost")[0]
+    axes.set_xlim(costs.min() / 1.9, costs.max() * 2.6)  # room for labels
     axes.legend(fontsize=SIZE, frameon=False, loc="best", labelcolor=INK, handletextpad=0.4)
 
 
 def _bars(axes: Axes, rows: Sequence[Record], measure: str, title: str, *, names: bool) -> None:
     """Draw one measure: a line per candidate with the mean and its interval, the best by `shapley` on top."""
     for place, row in enumerate(rows):
-        if row[measure] is None:
-            continue
-        colour, marker = style(row)
-        axes.errorbar(
-            row[measure],
-            -place,
-            xerr=_ends(row, measure),
-            fmt=marker,
-            color=colour,
-            markersize=4.5,
-            markeredgecolor="white",
-            markeredgewidth=0.5,
-            elinewidth=0.9,
-        )
-    axes.axvline(0, color="#cccccc", linewidth=0.8, zorder=0)
+        if row[measure] is not None:
+            _point(axes, row[measure], -place, row, xerr=_ends(row, measure), markersize=4.5)
+    axes.axvline(0, **ZERO)
     axes.set_yticks([-place for place in range(len(rows))], [label(row) if names else "" for row in rows])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(-len(rows) + 0.4, 0.6)
     axes.locator_params(axis="x", nbins=4)
     axes.set_xlabel(title, fontsize=SIZE + 1, color=INK)
+
+
+def _point(axes: Axes, x: float, y: float, row: Record, *, markersize: float = 5, **more: Any) -> None:
+    """Draw a candidate's point with its intervals, in the style of its family."""
+    colour, marker = style(row)
+    axes.errorbar(x, y, fmt=marker, color=colour, markersize=markersize, **POINT, **more)
 
 
 def _ends(row: Record, measure: str) -> list[list[float]]:
@@ -165,17 +139,20 @@ def _ends(row: Record, measure: str) -> list[list[float]]:
 
 
 def place_labels(axes: Axes, rows: Sequence[Record]) -> None:
-    """Put every point's name as near to the point as possible without covering another name, point or interval."""
+    """Put every point's name as near to the point as possible without covering another name, point or interval.
+
+    Boxes are rows of (left, low, right, high), in pixels.
+    """
     figure: Any = axes.figure
     renderer = figure.canvas.get_renderer()
     scale = figure.dpi / 72
-    taken: list[Bbox] = [*itertools.chain(*(_occupied(axes, row, scale) for row in rows)), *_stairs(axes, rows, scale)]
+    taken = _occupied(axes, rows, scale)
     legend = axes.get_legend()
     if legend is not None:
-        taken.append(legend.get_window_extent(renderer))
-    inside = axes.get_window_extent(renderer)
+        taken = np.vstack([taken, legend.get_window_extent(renderer).extents])
+    inside = np.array([axes.get_window_extent(renderer).extents])
     # Crowded points first: the others find room anyway.
-    points = axes.transData.transform([(row["cost"], row["shapley"]) for row in rows])
+    points = _pixels(axes, rows)
     crowd = [np.sort(np.hypot(*(points - point).T))[:4].sum() for point in points]
     for index in np.argsort(crowd):
         row = rows[index]
@@ -191,74 +168,62 @@ def place_labels(axes: Axes, rows: Sequence[Record]) -> None:
             arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3},
             zorder=4,
         )
-        size = _extent(text, renderer)
+        box = _extent(text, renderer)
+        size = box[2:] - box[:2]
         best, least = (0.0, 0.0), np.inf
-        for offset in _offsets(size.width / scale, size.height / scale):
-            moved = size.translated(offset[0] * scale, offset[1] * scale)
-            cost = sum(_overlap(moved, other) for other in taken) + 10 * (_area(moved) - _overlap(moved, inside))
+        for offset in _offsets(*size / scale):
+            moved = box + np.tile(offset, 2) * scale
+            cost = _overlaps(moved, taken).sum() + 10 * (size.prod() - _overlaps(moved, inside)[0])
             if cost < least - 1e-9:
                 best, least = offset, cost
             if least <= 1e-9:
                 break
         text.set_position(best)
-        taken.append(size.translated(best[0] * scale, best[1] * scale))
+        taken = np.vstack([taken, box + np.tile(best, 2) * scale])
         # A line connects the label with its point where they are not adjacent.
-        far = max(abs(best[0]) - size.width / scale / 2, abs(best[1]) - size.height / scale / 2) > 9
+        far = (np.abs(best) - size / scale / 2).max() > 9
         if text.arrow_patch is not None:
             text.arrow_patch.set_visible(far)
 
 
-def _extent(text: Any, renderer: Any) -> Bbox:
+def _extent(text: Any, renderer: Any) -> Array:
     """The box of a label alone, without its line."""
     from matplotlib.text import Text
 
     text.update_positions(renderer)
-    return Text.get_window_extent(text, renderer)
+    return np.array(Text.get_window_extent(text, renderer).extents)
 
 
 def _offsets(width: float, height: float) -> list[tuple[float, float]]:
     """Possible positions of a label relative to its point, the nearest first, in typographic points."""
-    places = []
-    for ring in range(9):
-        for angle in np.linspace(0, 2 * np.pi, 24, endpoint=False):
-            reach = 5 + 5 * ring
-            places.append((np.cos(angle) * (width / 2 + reach), np.sin(angle) * (height / 2 + reach)))
-    return places
-
-
-def _occupied(axes: Axes, row: Record, scale: float) -> list[Bbox]:
-    """The boxes of a point and of its two intervals."""
-    from matplotlib.transforms import Bbox
-
-    x, y = axes.transData.transform((row["cost"], row["shapley"]))
-    left, low = axes.transData.transform((row["cost_low"], row["shapley_low"]))
-    right, high = axes.transData.transform((row["cost_high"], row["shapley_high"]))
-    half, thin = 3.5 * scale, 1.0 * scale
     return [
-        Bbox.from_extents(x - half, y - half, x + half, y + half),
-        Bbox.from_extents(x - thin, low, x + thin, high),
-        Bbox.from_extents(left, y - thin, right, y + thin),
+        (np.cos(angle) * (width / 2 + reach), np.sin(angle) * (height / 2 + reach))
+        for reach in range(5, 50, 5)
+        for angle in np.linspace(0, 2 * np.pi, 24, endpoint=False)
     ]
 
 
-def _stairs(axes: Axes, rows: Sequence[Record], scale: float) -> list[Bbox]:
-    """The boxes of the Pareto front's line."""
-    from matplotlib.transforms import Bbox
-
-    points = axes.transData.transform([(row["cost"], row["shapley"]) for row in front(rows)])
-    thin = 0.8 * scale
-    boxes = []
-    for (x, y), (right, top) in itertools.pairwise(points):
-        boxes.append(Bbox.from_extents(x, y - thin, right, y + thin))
-        boxes.append(Bbox.from_extents(right - thin, y, right + thin, top))
-    return boxes
+def _pixels(axes: Axes, rows: Sequence[Record], end: str = "") -> Array:
+    """The points of some candidates, or an end of their intervals, "_low" or "_high": (rows, 2)."""
+    return axes.transData.transform(np.transpose(columns(rows, f"cost{end}", f"shapley{end}")))
 
 
-def _area(box: Bbox) -> float:
-    return max(0.0, box.width) * max(0.0, box.height)
+def _occupied(axes: Axes, rows: Sequence[Record], scale: float) -> Array:
+    """The boxes of all points, of their intervals, and of the Pareto front's line."""
+    (x, y), (left, low), (right, high) = (_pixels(axes, rows, end).T for end in ("", "_low", "_high"))
+    stair_x, stair_y = _pixels(axes, front(rows)).T
+    half, thin, line = 3.5 * scale, 1.0 * scale, 0.8 * scale
+    boxes = [
+        (x - half, y - half, x + half, y + half),
+        (x - thin, low, x + thin, high),
+        (left, y - thin, right, y + thin),
+        (stair_x[:-1], stair_y[:-1] - line, stair_x[1:], stair_y[:-1] + line),
+        (stair_x[1:] - line, stair_y[:-1], stair_x[1:] + line, stair_y[1:]),
+    ]
+    return np.concatenate([np.transpose(sides) for sides in boxes])
 
 
-def _overlap(one: Bbox, other: Bbox) -> float:
-    width = min(one.x1, other.x1) - max(one.x0, other.x0)
-    height = min(one.y1, other.y1) - max(one.y0, other.y0)
-    return max(0.0, width) * max(0.0, height)
+def _overlaps(box: Array, others: Array) -> Array:
+    """The area that a box shares with each of some others, (others,)."""
+    low, high = np.maximum(box[:2], others[:, :2]), np.minimum(box[2:], others[:, 2:])
+    return np.maximum(high - low, 0).prod(1)

@@ -18,13 +18,7 @@ CLOSE = 0.98
 CHANGED = 4
 """The most tokens that may differ."""
 _SWAPS = (
-    ("is not", "isn't"),
-    ("are not", "aren't"),
-    ("was not", "wasn't"),
-    ("were not", "weren't"),
-    ("do not", "don't"),
-    ("does not", "doesn't"),
-    ("did not", "didn't"),
+    *((f"{verb} not", f"{verb}n't") for verb in "is are was were do does did".split()),
     ("cannot", "can't"),
     ("will not", "won't"),
     ("it is", "it's"),

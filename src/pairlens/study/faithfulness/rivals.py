@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +18,8 @@ from torch import Tensor
 
 from pairlens.attribution import Explanation
 from pairlens.autodiff import differentiable
-from pairlens.errors import MissingExtra, ModelError
+from pairlens.errors import ModelError
+from pairlens.io.files import require
 from pairlens.lens import Lens
 from pairlens.shapes import Array, Matrix, PerUnit, Vector
 from pairlens.study.faithfulness.relevance import LocallyLinear
@@ -79,13 +81,10 @@ def integrated_gradients(lens: Lens, a: str, b: str, measure: str) -> Explanatio
 
 def attribute(text: TextAtLayer, other: Vector) -> PerUnit:
     """Captum's integrated gradients of the score for one text, summed over the width, (tokens,)."""
-    try:
-        from captum.attr import IntegratedGradients
-    except ImportError as error:
-        raise MissingExtra("captum", "study") from error
+    captum: Any = require("captum.attr", "study")
     x, reference = text.heads.x, text.heads.r
     vector = torch.as_tensor(other, dtype=x.dtype, device=x.device)
-    method = IntegratedGradients(lambda states: text.tail(states) @ vector * text.scale)
+    method = captum.IntegratedGradients(lambda states: text.tail(states) @ vector * text.scale)
     values = method.attribute(x, reference, n_steps=STEPS, method="gausslegendre", internal_batch_size=8)
     return values[0].detach().sum(-1).double().cpu().numpy()
 

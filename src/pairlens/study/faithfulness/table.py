@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlens.errors import MissingExtra
-from pairlens.io.files import versions
+from pairlens.io.files import require, versions
+from pairlens.shapes import Array
 from pairlens.study import files
 from pairlens.study.faithfulness.candidates import Candidate
 from pairlens.study.faithfulness.ground_truth import AGREEMENT, EXACT
@@ -68,7 +68,7 @@ class FaithfulnessResult:
         """The records of the pairs that were not skipped."""
         return [record for record in self.records if "skipped" not in record]
 
-    def values(self, candidate: str, measure: str) -> np.ndarray:
+    def values(self, candidate: str, measure: str) -> Array:
         """A measure of a candidate on every judged pair, (pairs,); NaN where the pair has no value."""
         numbers = []
         for record in self.judged:
@@ -94,14 +94,17 @@ class FaithfulnessResult:
             "pairs": len(records) - len(reasons),
         }
         for measure in MEASURES:
-            values = self.values(candidate.name, measure)
-            values = values[~np.isnan(values)]
-            ends = bootstrap(values, self.settings["seed"]) if len(values) else (None, None, None)
-            row |= dict(zip((measure, f"{measure}_low", f"{measure}_high"), ends, strict=True))
+            interval = self._interval(self.values(candidate.name, measure))
+            row |= dict(zip((measure, f"{measure}_low", f"{measure}_high"), interval, strict=True))
         gaps = self.values(candidate.name, "gap")
         row["gap_max"] = None if np.isnan(gaps).all() else float(np.nanmax(gaps))
         row["skipped"] = reasons[0] if reasons else ""
         return row
+
+    def _interval(self, values: Array) -> tuple[float, float, float] | tuple[None, None, None]:
+        """The mean of the values that are not NaN and the ends of its 95 % interval; None each if there are none."""
+        values = values[~np.isnan(values)]
+        return bootstrap(values, self.settings["seed"]) if len(values) else (None, None, None)
 
     @cached_property
     def behind(self) -> dict[str, dict[str, Record]]:
@@ -115,11 +118,9 @@ class FaithfulnessResult:
             differences[measure] = {}
             for row in rows:
                 lead = self.values(first, measure) - self.values(row["candidate"], measure)
-                lead = lead[~np.isnan(lead)]
-                if len(lead):
-                    mean, low, high = bootstrap(lead, self.settings["seed"])
-                    entry = {"first": first, "behind": mean, "low": low, "high": high}
-                    differences[measure][row["candidate"]] = entry
+                mean, low, high = self._interval(lead)
+                if mean is not None:
+                    differences[measure][row["candidate"]] = {"first": first, "behind": mean, "low": low, "high": high}
         return differences
 
     @cached_property
@@ -187,11 +188,7 @@ class FaithfulnessResult:
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MissingExtra("pandas", "study") from error
-        return pd.DataFrame(self.table)
+        return require("pandas", "study").DataFrame(self.table)
 
     def raw(self) -> list[Record]:
         """One row per pair and candidate, with the values that the table averages."""

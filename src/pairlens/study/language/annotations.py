@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -130,16 +131,9 @@ def _given(text: str, tokens: Sequence[Token]) -> list[tuple[int, int]] | None:
 
 def _walked(text: str, tokens: Sequence[Token]) -> list[tuple[int, int]] | None:
     """The spans of the forms found one after the other, or None if anything but white space is between them."""
-    spans: list[tuple[int, int]] = []
-    here = 0
-    for token in tokens:
-        while here < len(text) and text[here].isspace():
-            here += 1
-        if not text.startswith(token.form, here):
-            return None
-        spans.append((here, here + len(token.form)))
-        here = spans[-1][1]
-    return spans if not text[here:].strip() else None
+    forms = r"\s*".join(f"({re.escape(token.form)})" for token in tokens)
+    matched = re.fullmatch(rf"\s*{forms}\s*", text)
+    return None if matched is None else [matched.span(number) for number in range(1, len(tokens) + 1)]
 
 
 def _split(text: str, start: int, end: int, spans: Sequence[tuple[int, int] | None]) -> bool:

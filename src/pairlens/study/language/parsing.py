@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pairlens.errors import InputError, MissingExtra
-from pairlens.io.files import whole_file
+from pairlens.errors import InputError
+from pairlens.io.files import require, whole_file
 from pairlens.study.language import conllu
 from pairlens.study.language.conllu import Sentence, Token, Word
 
@@ -20,10 +20,7 @@ def load(pipeline: str) -> Any:
         MissingExtra: spaCy is not installed.
         InputError: the pipeline is not installed.
     """
-    try:
-        import spacy
-    except ImportError as error:
-        raise MissingExtra("spacy", "study") from error
+    spacy = require("spacy", "study")
     try:
         return spacy.load(pipeline)
     except OSError as error:

@@ -18,19 +18,10 @@ PLACES = (
 )
 # Endings and their replacements in the dictionary: WordNet's rules of detachment, in its order.
 _ENDINGS = {
-    "noun": (
-        ("s", ""),
-        ("ses", "s"),
-        ("xes", "x"),
-        ("zes", "z"),
-        ("ches", "ch"),
-        ("shes", "sh"),
-        ("men", "man"),
-        ("ies", "y"),
-    ),
-    "verb": (("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", "")),
-    "adj": (("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
-    "adv": (),
+    "noun": "s: ses:s xes:x zes:z ches:ch shes:sh men:man ies:y",
+    "verb": "s: ies:y es:e es: ed:e ed: ing:e ing:",
+    "adj": "er: est: er:e est:e",
+    "adv": "",
 }
 
 
@@ -67,7 +58,8 @@ class WordNet:
             index, exceptions = self._index[name], self._exceptions[name]
             candidates = [form, *exceptions.get(form, ())]
             if form not in exceptions:
-                candidates += [form.removesuffix(end) + new for end, new in _ENDINGS[name] if form.endswith(end)]
+                rules = (rule.split(":") for rule in _ENDINGS[name].split())
+                candidates += [form.removesuffix(end) + new for end, new in rules if form.endswith(end)]
             lemmas.update(lemma for lemma in candidates if lemma in index)
         return lemmas
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from pairlens.study.language.english import FRAMES, PLAIN_FRAMES, TRIPLES
 from pairlens.study.language.wordnet import WordNet
 from pairlens.study.materials import Materials, unit_at
 from pairlens.study.result import Result, percent, signed
-from pairlens.study.statistics import Record, distinct, group_by, mean_of, means, where
+from pairlens.study.statistics import Record, columns, distinct, group_by, mean_of, means, where
 
 ABOUT = CATALOGUE["adjectives"]
 RELATIONS = ("synonym", "antonym", "unrelated")
@@ -54,20 +56,13 @@ def study(materials: Materials) -> Result:
     for view in views:
         for case, e in zip(cases, materials.of_texts(view, [case.texts for case in cases]), strict=True):
             if e is not None:
-                own = own_pair(e.at("word"), case.start)
-                raw.append({"view": view.label, **vars(case), "score": e.score, "own": own})
+                pair = {"score": e.score, "own": own_pair(e.at("word"), case.start)}
+                raw.append({"view": view.label, **vars(case), **pair})
     table = describe(raw)
-    told = tell_apart(raw)
+    areas = tell_apart(raw)
     settings = materials.describe(views, len(cases), sources=list(dict.fromkeys(case.source for case in cases)))
-    return Result(
-        ABOUT,
-        table,
-        raw,
-        figures={"means": table, "told_apart": told},
-        sentences=_sentences(table, told),
-        settings=settings,
-        draw=lambda: draw(raw, settings),
-    )
+    figures = {"means": table, "told_apart": areas}
+    return Result(ABOUT, settings, table, raw, figures, _sentences(table, areas), partial(draw, raw))
 
 
 def _cases(materials: Materials) -> Iterator[Case]:
@@ -81,14 +76,15 @@ def _cases(materials: Materials) -> Iterator[Case]:
         for relation, other in zip(RELATIONS, (synonym, antonym, unrelated), strict=True):
             for frame in FRAMES:
                 yield Case("pairlens", relation, adjective, other, frame.replace("{noun}", noun))
-    further = []
-    if materials.wordnet:
-        further = [("WordNet", *pair) for pair in from_wordnet(materials.wordnet, min(count, 60))]
-    given = list(materials.adjectives)
-    further += [("file", *given[i]) for i in sorted(random.permutation(len(given))[:count])]
-    for source, one, other, relation in further:
-        for frame in PLAIN_FRAMES:
-            yield Case(source, relation, one, other, frame)
+    given = materials.adjectives
+    further = {
+        "WordNet": from_wordnet(materials.wordnet, min(count, 60)) if materials.wordnet else (),
+        "file": [given[place] for place in sorted(random.permutation(len(given))[:count])],
+    }
+    for source, pairs in further.items():
+        for one, other, relation in pairs:
+            for frame in PLAIN_FRAMES:
+                yield Case(source, relation, one, other, frame)
 
 
 def from_wordnet(wordnet: WordNet, count: int) -> Iterator[tuple[str, str, str]]:
@@ -132,9 +128,7 @@ def describe(raw: Sequence[Record]) -> list[Record]:
     table = []
     for (view, source, relation), rows in group_by(raw, "view", "source", "relation").items():
         row: Record = {"view": view, "source": source, "relation": relation, "pairs": len(rows)}
-        table.append(
-            {**row, **means(rows, "score", "own"), "own_negative": mean_of(entry["own"] < 0 for entry in rows)}
-        )
+        table.append(row | means(rows, "score", "own") | {"own_negative": mean_of(entry["own"] < 0 for entry in rows)})
     order = list(group_by(raw, "view", "source"))
     return sorted(table, key=lambda row: (order.index((row["view"], row["source"])), RELATIONS.index(row["relation"])))
 
@@ -142,12 +136,11 @@ def describe(raw: Sequence[Record]) -> list[Record]:
 def tell_apart(raw: Sequence[Record]) -> dict[str, dict[str, Record]]:
     """How well the score, and the adjectives' own contribution, tell synonyms from antonyms: the area under ROC."""
     areas: dict[str, dict[str, Record]] = {}
-    for view in distinct(raw, "view"):
-        for source in distinct(raw, "source"):
-            sides = [where(raw, view=view, source=source, relation=relation) for relation in RELATIONS[:2]]
-            areas.setdefault(view, {})[source] = {
-                name: area(*(np.array([row[name] for row in rows]) for rows in sides)) for name in ("score", "own")
-            }
+    for view, source in itertools.product(distinct(raw, "view"), distinct(raw, "source")):
+        sides = [where(raw, view=view, source=source, relation=relation) for relation in RELATIONS[:2]]
+        areas.setdefault(view, {})[source] = {
+            name: area(*(columns(rows, name)[0] for rows in sides)) for name in ("score", "own")
+        }
     return areas
 
 
@@ -164,18 +157,18 @@ def area(higher: Array, lower: Array) -> float | None:
     return float(((differences > 0) + (differences == 0) / 2).mean())
 
 
-def _sentences(table: Sequence[Record], told: dict[str, dict[str, Record]]) -> list[str]:
+def _sentences(table: Sequence[Record], areas: dict[str, dict[str, Record]]) -> list[str]:
     sentences = []
-    for view, sources in told.items():
-        for source, areas in sources.items():
+    for view, sources in areas.items():
+        for source, area_of in sources.items():
             rows = where(table, view=view, source=source)
             plurals = ["others" if row["relation"] == "unrelated" else f"{row['relation']}s" for row in rows]
             scores = ", ".join(f"{row['score_mean']:.2f} for {name}" for row, name in zip(rows, plurals, strict=True))
             pairs = ", ".join(signed(row["own_mean"]) for row in rows)
             sentences.append(
                 f"{view}, adjectives from {source}: the mean score is {scores}; the pair of adjectives itself "
-                f"contributes {pairs}. A synonym has a higher score than an antonym {_share(areas['score'])} of the "
-                f"time, and a higher contribution of its own {_share(areas['own'])}."
+                f"contributes {pairs}. A synonym has a higher score than an antonym {_share(area_of['score'])} of the "
+                f"time, and a higher contribution of its own {_share(area_of['own'])}."
             )
     return sentences
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,7 @@ from pairlens.study import picture
 from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.materials import Explained, Materials, text_tokens
 from pairlens.study.result import Lacking, Result
-from pairlens.study.statistics import Record, distinct, group_by, means, pearson, spearman, where
-from pairlens.study.views import View
+from pairlens.study.statistics import Record, columns, distinct, group_by, means, pearson, spearman
 
 ABOUT = CATALOGUE["agreement"]
 PLAIN = (("ignore", "project"), ("ignore", "shift"))
@@ -28,30 +29,21 @@ def study(materials: Materials) -> Result:
         raise Lacking(
             "all treatments coincide for an adjusted model. Give a plain model, or --adjusted and --twin as well."
         )
-    layers = [view.layer for view in materials.choice.by_layer(materials.lens)]
+    by_layer = partial(materials.choice.by_layer, materials.lens)
     raw: list[Record] = []
     for name, *sides in compared:
-        for layer in layers:
+        for view in by_layer():
             one, other = (
-                materials.explain(View("integrated-jacobian", layer, terms), materials.few(), lens=lens)
+                materials.explain(replace(view, reference_terms=terms), materials.few(), lens=lens)
                 for terms, lens in sides
             )
-            raw += [{"comparison": name, "layer": layer, **row} for row in _agree(one, other)]
+            raw += [{"comparison": name, "layer": view.layer, **row} for row in _agree(one, other)]
     table = describe(raw)
-    views = [View("integrated-jacobian", layer, terms) for terms in ("ignore", "project", "shift") for layer in layers]
+    views = [view for terms in ("ignore", "project", "shift") for view in by_layer(terms)]
     models = {"adjusted_model": materials.adjusted, "twin_model": materials.twin}
-    settings = materials.describe(
-        views, max(row["pairs"] for row in table), **{name: lens and lens.name for name, lens in models.items()}
-    )
-    return Result(
-        ABOUT,
-        table,
-        raw,
-        figures=_figures(table),
-        sentences=_sentences(table, materials),
-        settings=settings,
-        draw=lambda: draw(table, settings),
-    )
+    names = {name: lens and lens.name for name, lens in models.items()}
+    settings = materials.describe(views, max(row["pairs"] for row in table), **names)
+    return Result(ABOUT, settings, table, raw, _figures(table), _sentences(table, materials), partial(draw, table))
 
 
 def _compared(materials: Materials) -> Iterator[tuple[str, tuple[str, Lens], tuple[str, Lens]]]:
@@ -100,8 +92,8 @@ def _figures(table: Sequence[Record]) -> Record:
 
 def _sentences(table: Sequence[Record], materials: Materials) -> list[str]:
     sentences = []
-    for comparison in distinct(table, "comparison"):
-        rows = [row for row in where(table, comparison=comparison) if row["spearman_mean"] is not None]
+    for (comparison,), rows in group_by(table, "comparison").items():
+        rows = [row for row in rows if row["spearman_mean"] is not None]
         if not rows:
             continue
         least, most = (pick(rows, key=lambda row: row["spearman_mean"]) for pick in (min, max))
@@ -125,13 +117,12 @@ def draw(table: Sequence[Record], settings: Any) -> picture.Figure:
     """The picture: Pearson and Spearman, a line for every comparison."""
     figure, axes = picture.sheet(3.4, 1, 2, width=8.6, sharey=True)
     for axis, measure in zip(axes[0], CORRELATIONS, strict=True):
-        for place, comparison in enumerate(distinct(table, "comparison")):
-            rows = [row for row in where(table, comparison=comparison) if row[f"{measure}_mean"] is not None]
-            x = np.array([row["layer"] for row in rows])
-            mean, spread = (np.array([row[f"{measure}_{what}"] for row in rows]) for what in ("mean", "sd"))
-            colour = picture.CATEGORIES[place]
-            axis.plot(x, mean, color=colour, marker=picture.MARKERS[place], markersize=5, label=comparison)
-            axis.fill_between(x, mean - spread, np.minimum(mean + spread, 1), color=colour, alpha=0.15, linewidth=0)
+        for place, ((comparison,), rows) in enumerate(group_by(table, "comparison").items()):
+            rows = [row for row in rows if row[f"{measure}_mean"] is not None]
+            x, mean, spread = columns(rows, "layer", f"{measure}_mean", f"{measure}_sd")
+            axis.plot(x, mean, markersize=5, label=comparison, **picture.series(place))
+            low, high = mean - spread, np.minimum(mean + spread, 1)
+            axis.fill_between(x, low, high, color=picture.CATEGORIES[place], alpha=0.15, linewidth=0)
         picture.guide(axis)
         axis.set_xticks(sorted(distinct(table, "layer")))
         axis.set_ylim(top=1.05)

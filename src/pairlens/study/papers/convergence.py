@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.materials import Materials, cut
 from pairlens.study.papers.totals import Totals
 from pairlens.study.result import Lacking, Result, small
-from pairlens.study.statistics import Record, distinct, group_by, means, where
+from pairlens.study.statistics import Record, columns, distinct, group_by, means, where
 from pairlens.study.views import View, static
 
 ABOUT = CATALOGUE["convergence"]
@@ -44,23 +45,15 @@ def study(materials: Materials) -> Result:
     raw: list[Record] = []
     with materials.bar(len(views) * len(rows), "convergence") as bar:
         for view in views:
-            for some in cut(rows, size):
-                raw += _measured(materials, view, some)
-                bar.update(len(some))
+            for batch in cut(rows, size):
+                raw += _measured(materials, view, batch)
+                bar.update(len(batch))
     if not raw:
         why = next(iter(materials.left_out[views[0].label].values()))
         raise Lacking(f"none of the {len(rows)} pairs can be read. The first one: {why}")
     table = describe(raw)
     settings = materials.describe(views, len(distinct(raw, "pair")), points=materials.points)
-    return Result(
-        ABOUT,
-        table,
-        raw,
-        figures=_figures(table),
-        sentences=_sentences(table),
-        settings=settings,
-        draw=lambda: draw(table, settings),
-    )
+    return Result(ABOUT, settings, table, raw, _figures(table), _sentences(table), partial(draw, table))
 
 
 def _measured(materials: Materials, view: View, rows: Sequence[PairRow]) -> list[Record]:
@@ -116,11 +109,11 @@ def _figures(table: Sequence[Record]) -> Record:
     most = max(row["asked"] for row in where(table, rule="riemann"))
     wanted = [("riemann", 64), ("riemann", most), ("gauss-legendre", 16), ("gauss-legendre", 32)]
     wanted += [("adaptive", 1e-3), ("adaptive", 1e-5)]
-    columns = ("points_mean", "error_mean", "error_sd", "gap_mean")
+    shown = ("points_mean", "error_mean", "error_sd", "gap_mean")
     figures = {}
     for rule, asked in wanted:
         for layer, row in _by_layer(table, rule, asked).items():
-            figures.setdefault(f"{rule} {asked:g}", {})[f"layer {layer}"] = {name: row[name] for name in columns}
+            figures.setdefault(f"{rule} {asked:g}", {})[f"layer {layer}"] = {name: row[name] for name in shown}
     return figures
 
 
@@ -155,9 +148,8 @@ def draw(table: Sequence[Record], settings: Any) -> picture.Figure:
         for axis, rule in zip(axes[place], NAMES, strict=True):
             for layer, colour in zip(layers, colours, strict=True):
                 rows = where(table, rule=rule, layer=layer)
-                x = [row["points_mean"] for row in rows]
-                mean = np.maximum([row[f"{measure}_mean"] for row in rows], 1e-9)
-                spread = np.array([row[f"{measure}_sd"] for row in rows])
+                x, mean, spread = columns(rows, "points_mean", f"{measure}_mean", f"{measure}_sd")
+                mean = np.maximum(mean, 1e-9)
                 name = picture.layer_name(layer, settings["layers"])
                 axis.plot(x, mean, color=colour, marker=".", markersize=4, linewidth=1.4, label=name)
                 low = np.maximum(mean - spread, mean / 10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,32 +34,17 @@ def study(materials: Materials) -> Result:
         explained = [(row, e) for row, e in materials.explain(view) if e.matrix.sum() != 0]
         curves[view] = np.array([curve(e.matrix.ravel()) for _, e in explained])
         for (row, e), line in zip(explained, curves[view], strict=True):
-            raw.append(
-                {
-                    "pair": row.number,
-                    "view": view.label,
-                    "score": e.score,
-                    "sum": float(e.matrix.sum()),
-                    "token_pairs": e.matrix.size,
-                    "top": at(line, TOP),
-                    "curve": line.tolist(),
-                }
-            )
+            pair = {"pair": row.number, "view": view.label, "score": e.score, "sum": float(e.matrix.sum())}
+            raw.append({**pair, "token_pairs": e.matrix.size, "top": at(line, TOP), "curve": line.tolist()})
     table = [describe(view.label, curves[view]) for view in views if len(curves[view])]
     settings = materials.describe(views, max(row["pairs"] for row in table))
-    return Result(
-        ABOUT,
-        table,
-        raw,
-        figures={row["view"]: {name: value for name, value in row.items() if name != "view"} for row in table},
-        sentences=[
-            *map(_sentence, table),
-            "Special tokens are counted. A share is of the sum of all pairs, which is the score less the base; where "
-            "that is close to zero, shares are huge: they raise the standard deviation and hardly change the median.",
-        ],
-        settings=settings,
-        draw=lambda: draw(curves, table, settings),
-    )
+    figures = {row["view"]: {name: value for name, value in row.items() if name != "view"} for row in table}
+    sentences = [
+        *map(_sentence, table),
+        "Special tokens are counted. A share is of the sum of all pairs, which is the score less the base; where "
+        "that is close to zero, shares are huge: they raise the standard deviation and hardly change the median.",
+    ]
+    return Result(ABOUT, settings, table, raw, figures, sentences, partial(draw, curves, table))
 
 
 def curve(values: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,12 @@ from pairlens.study import picture
 from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.materials import Materials, text_tokens
 from pairlens.study.result import Result, percent
-from pairlens.study.statistics import Record, distinct, where
+from pairlens.study.statistics import Record, columns, distinct, group_by, where
 from pairlens.study.views import View
 
 ABOUT = CATALOGUE["distribution"]
 BINS = 48
+PERCENTILES = {"percentile_1": 1, "quartile_1": 25, "median": 50, "quartile_3": 75, "percentile_99": 99}
 FEWEST = 2
 """Bins of a histogram with fewer token pairs are left out."""
 
@@ -35,15 +37,9 @@ def study(materials: Materials) -> Result:
         ]
     table = [describe(view, values[view]) for view in views if values[view]]
     settings = materials.describe(views, max((row["pairs"] for row in table), default=0))
-    return Result(
-        ABOUT,
-        table,
-        raw,
-        figures={"negative": {row["view"]: row["negative"] for row in table}},
-        sentences=_sentences(table, materials.lens.layers),
-        settings=settings,
-        draw=lambda: draw(values, table, settings),
-    )
+    figures = {"negative": {row["view"]: row["negative"] for row in table}}
+    sentences = _sentences(table, materials.lens.layers)
+    return Result(ABOUT, settings, table, raw, figures, sentences, partial(draw, values, table))
 
 
 def describe(view: View, values: Sequence[Array]) -> Record:
@@ -54,7 +50,7 @@ def describe(view: View, values: Sequence[Array]) -> Record:
         values: for every pair of texts, the contributions of its token pairs.
     """
     together = np.concatenate(values)
-    low, quarter, median, three, high = np.percentile(together, [1, 25, 50, 75, 99])
+    percentiles = np.percentile(together, list(PERCENTILES.values())).tolist()
     moments = _moments(together)
     return {
         "view": view.label,
@@ -66,11 +62,7 @@ def describe(view: View, values: Sequence[Array]) -> Record:
         "negative_sd": float(np.std([(entries < 0).mean() for entries in values])),
         "mean": moments["mean"],
         "sd": moments["sd"],
-        "percentile_1": float(low),
-        "quartile_1": float(quarter),
-        "median": float(median),
-        "quartile_3": float(three),
-        "percentile_99": float(high),
+        **dict(zip(PERCENTILES, percentiles, strict=True)),
     }
 
 
@@ -85,8 +77,7 @@ def _moments(values: Array) -> Record:
 
 def _sentences(table: Sequence[Record], layers: int) -> list[str]:
     sentences = []
-    for terms in distinct(table, "reference_terms"):
-        rows = where(table, reference_terms=terms)
+    for (terms,), rows in group_by(table, "reference_terms").items():
         inner = [row for row in rows if row["layer"] != layers]
         parts = []
         if inner:
@@ -135,15 +126,8 @@ def draw(values: dict[View, list[Array]], table: Sequence[Record], settings: Any
 def _negative(axis: Any, table: Sequence[Record], treatments: Sequence[str]) -> None:
     """Draw the share of negative contributions by layer, with the paper's two figures."""
     for place, terms in enumerate(treatments):
-        rows = where(table, reference_terms=terms)
-        axis.plot(
-            [row["layer"] for row in rows],
-            [row["negative"] for row in rows],
-            color=picture.CATEGORIES[place],
-            marker=picture.MARKERS[place],
-            markersize=5,
-            label=f"“{terms}”",
-        )
+        x, negative = columns(where(table, reference_terms=terms), "layer", "negative")
+        axis.plot(x, negative, markersize=5, label=f"“{terms}”", **picture.series(place))
     for share, what in ((0.38, "paper, layer 11 of 12: 38 %"), (0.05, "paper, output: 5 %")):
         axis.axhline(share, color=picture.GUIDE, linewidth=0.9, linestyle=(0, (4, 2)))
         style: Any = {"ha": "center", "fontsize": picture.SIZE - 0.5, "color": picture.FAINT}

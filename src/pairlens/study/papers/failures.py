@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,15 +51,7 @@ def study(materials: Materials) -> Result:
         raise Lacking(f"no pair of texts of at most {LONGEST} words is off, or none of them could be explained.")
     figures = describe(scores * fit, labels, np.array([overlap(row.a, row.b) for row in rows]))
     settings = materials.describe([view], len(rows), scale=fit)
-    return Result(
-        ABOUT,
-        table,
-        raw,
-        figures=figures,
-        sentences=_sentences(figures, table),
-        settings=settings,
-        draw=lambda: draw(explained, table, settings),
-    )
+    return Result(ABOUT, settings, table, raw, figures, _sentences(figures, table), partial(draw, explained, table))
 
 
 def overlap(a: str, b: str) -> float:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pairlens.attribution.explanation import Explanation
 from pairlens.io.pairs import PairRow
 from pairlens.study.catalogue import CATALOGUE
-from pairlens.study.materials import Materials, longer, text_tokens, text_units
+from pairlens.study.materials import Materials, longer, text_tokens, unit_texts
 from pairlens.study.result import Lacking, Result, percent, short_name, signed
 from pairlens.study.statistics import Record, mean_of, spearman
 from pairlens.study.views import View, static
@@ -35,15 +36,10 @@ def study(materials: Materials) -> Result:
     last = shown[views[-1]]
     table = [_record(view, e, last) for view, e in shown.items()]
     settings = materials.describe(views, 1, pair=row.number, text_a=row.a, text_b=row.b)
-    return Result(
-        ABOUT,
-        table,
-        raw=[{"pair": row.number, "view": view.label, **cell} for view, e in shown.items() for cell in cells(e)],
-        figures={"score": last.score, "negative": {r["view"]: r["negative"] for r in table}},
-        sentences=_sentences(materials, row, table),
-        settings=settings,
-        draw=lambda: draw({f"layer {view.layer}": e for view, e in shown.items()}, row, last.score, settings),
-    )
+    raw = [{"pair": row.number, "view": view.label, **cell} for view, e in shown.items() for cell in cells(e)]
+    figures = {"score": last.score, "negative": {record["view"]: record["negative"] for record in table}}
+    panels = {f"layer {view.layer}": e for view, e in shown.items()}
+    return Result(ABOUT, settings, table, raw, figures, _sentences(materials, row, table), partial(draw, panels))
 
 
 def _choose(materials: Materials, views: Sequence[View]) -> tuple[PairRow, list[Explanation]]:
@@ -93,7 +89,7 @@ def cells(e: Explanation) -> list[Record]:
 
 def _record(view: View, e: Explanation, last: Explanation) -> Record:
     matrix = text_tokens(e)
-    a, b = ([units[place].text for place in text_units(units)] for units in (e.units_a, e.units_b))
+    a, b = unit_texts(e)
     strongest, lowest = (divmod(int(place), len(b)) for place in (matrix.argmax(), matrix.argmin()))
     return {
         "view": view.label,
@@ -129,9 +125,10 @@ def _sentences(materials: Materials, row: PairRow, table: Sequence[Record]) -> l
     ]
 
 
-def draw(shown: dict[str, Explanation], row: PairRow, score: float, settings: Record) -> Figure:
+def draw(shown: dict[str, Explanation], settings: Mapping[str, Any]) -> Figure:
     """The picture: a heat map for every layer, on one scale."""
     from pairlens.render import plot
 
-    title = f"{ABOUT.title}: {short_name(settings['model'])}, 1 pair (number {row.number}), score {score:.3f}"
+    score = next(reversed(shown.values())).score
+    title = f"{ABOUT.title}: {short_name(settings['model'])}, 1 pair (number {settings['pair']}), score {score:.3f}"
     return plot.layers(shown, width=11.0, columns=min(4, len(shown)), title=title)[0]

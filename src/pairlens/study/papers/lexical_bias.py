@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +17,9 @@ from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.language.annotations import AnnotatedWord, by_word, report
 from pairlens.study.language.english import FUNCTION, FUNCTION_TAGS, is_cue
 from pairlens.study.language.wordnet import UPOS, WordNet
-from pairlens.study.materials import Materials, scaled, text_tokens, text_units
+from pairlens.study.materials import Materials, scaled, text_tokens, unit_texts
 from pairlens.study.result import Result, percent, signed
-from pairlens.study.statistics import Record, group_by, spearman, spread, where
+from pairlens.study.statistics import Record, columns, group_by, spearman, spread, where
 
 ABOUT = CATALOGUE["lexical-bias"]
 PLURAL = {
@@ -77,25 +78,13 @@ def study(materials: Materials) -> Result:
         }
         for view in views
     }
-    lacking = _lacking(materials)
-    counts = report(mismatches) if materials.annotations else None
-    settings = materials.describe(views, len(pairs) // len(views), lacking=lacking, mismatches=counts)
-    return Result(
-        ABOUT,
-        table,
-        raw,
-        figures=figures,
-        sentences=_sentences(table, figures, lacking),
-        settings=settings,
-        draw=lambda: draw(table, figures, settings),
-    )
-
-
-def _lacking(materials: Materials) -> list[str]:
     lacking = [] if materials.wordnet else ["WordNet, so that synonyms are among the other words"]
     if not materials.annotations and not materials.wordnet:
         lacking.append("lemmas, so that words are the same if written so")
-    return lacking
+    counts = report(mismatches) if materials.annotations else None
+    settings = materials.describe(views, len(pairs) // len(views), lacking=lacking, mismatches=counts)
+    sentences = _sentences(table, figures, lacking)
+    return Result(ABOUT, settings, table, raw, figures, sentences, partial(draw, table, figures))
 
 
 def _words(
@@ -109,10 +98,7 @@ def _words(
         words_a, words_b, matrix = matched
         return _parsed(e.text_a, words_a), _parsed(e.text_b, words_b), matrix
     e = e.at("word")
-    a, b = (
-        [_lexeme(units[place].text, materials.wordnet) for place in text_units(units)]
-        for units in (e.units_a, e.units_b)
-    )
+    a, b = ([_lexeme(word, materials.wordnet) for word in words] for words in unit_texts(e))
     return a, b, text_tokens(e)
 
 
@@ -172,41 +158,22 @@ def _sums(cells: Sequence[Record], e: Explanation) -> Record:
     return {"sums": sums, "total": float(e.matrix.sum()), "overlap": len(same) / max(1, len(content))}
 
 
-def edges(scores: Array, count: int = BINS) -> Array:
-    """The scores that divide pairs into groups of equal size, (count + 1,).
-
-    Example:
-        >>> edges(np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]), 2)
-        array([0.  , 0.25, 0.5 ])
-    """
-    return np.quantile(scores, np.linspace(0, 1, count + 1))
-
-
 def describe(raw: Sequence[Record], pairs: Sequence[Record]) -> list[Record]:
     """One row for every view, fifth of the score and class."""
     table: list[Record] = []
     for (view,), members in group_by(pairs, "view").items():
-        bounds = edges(np.array([pair["score"] for pair in members]))
-        groups: dict[tuple[int, str], list[float]] = {}
-        for cell in where(raw, view=view):
-            place = int(np.clip(np.searchsorted(bounds, cell["score"], "right") - 1, 0, BINS - 1))
-            groups.setdefault((place, cell["kind"]), []).append(cell["value"])
-        for place in range(BINS):
-            for kind in CLASSES:
-                values = groups.get((place, kind), [])
-                numbers = spread(values)
-                table.append(
-                    {
-                        "view": view,
-                        "fifth": place + 1,
-                        "score_low": float(bounds[place]),
-                        "score_high": float(bounds[place + 1]),
-                        "kind": kind,
-                        "word_pairs": len(values),
-                        "mean": numbers["mean"],
-                        "error": float(numbers["sd"] / np.sqrt(len(values))) if values else None,
-                    }
-                )
+        bounds = np.quantile(columns(members, "score")[0], np.linspace(0, 1, BINS + 1))
+        cells = where(raw, view=view)
+        fifths = np.clip(np.searchsorted(bounds, columns(cells, "score")[0], "right"), 1, BINS).tolist()
+        placed = ({**cell, "fifth": fifth} for cell, fifth in zip(cells, fifths, strict=True))
+        groups = group_by(placed, "fifth", "kind")
+        for fifth, kind in product(range(1, BINS + 1), CLASSES):
+            values = [cell["value"] for cell in groups.get((fifth, kind), ())]
+            mean, sd, _ = spread(values).values()
+            low, high = bounds[fifth - 1 : fifth + 1].tolist()
+            row = {"view": view, "fifth": fifth, "score_low": low, "score_high": high, "kind": kind}
+            error = float(sd / np.sqrt(len(values))) if values else None
+            table.append({**row, "word_pairs": len(values), "mean": mean, "error": error})
     return table
 
 
@@ -266,20 +233,12 @@ def draw(table: Sequence[Record], figures: Record, settings: Any) -> picture.Fig
     views = list(figures)
     figure, axes = picture.sheet(3.5, 1, len(views) + 1, width=3.5 * (len(views) + 1))
     kinds = occurring(table)
+    style: Any = {"markersize": 4.5, "linewidth": 1.3, "elinewidth": 0.8}
     for axis, view in zip(axes[0], views, strict=False):
         for kind, place in kinds.items():
             rows = [row for row in where(table, view=view, kind=kind) if row["word_pairs"] >= FEWEST]
-            axis.errorbar(
-                [(row["score_low"] + row["score_high"]) / 2 for row in rows],
-                [row["mean"] for row in rows],
-                yerr=[1.96 * row["error"] for row in rows],
-                color=picture.CATEGORIES[place],
-                marker=picture.MARKERS[place],
-                markersize=4.5,
-                linewidth=1.3,
-                elinewidth=0.8,
-                label=kind,
-            )
+            low, high, mean, error = columns(rows, "score_low", "score_high", "mean", "error")
+            axis.errorbar((low + high) / 2, mean, yerr=1.96 * error, label=kind, **style, **picture.series(place))
         picture.guide(axis)
         picture.label(axis, x="score (middle of each fifth of the pairs)", title=view)
     picture.label(axes[0][0], y="mean contribution of a pair of words")

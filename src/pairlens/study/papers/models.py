@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from pairlens.attribution.explanation import Explanation
 from pairlens.io.pairs import PairRow
@@ -11,6 +13,8 @@ from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.materials import Materials, longer
 from pairlens.study.papers.layers import LONGEST, cells, find
 from pairlens.study.result import Lacking, Result, short_name, signed
+from pairlens.study.statistics import Record
+from pairlens.study.views import View
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +31,8 @@ def study(materials: Materials) -> Result:
         )
     row = _choose(materials)
     shown: dict[str, Explanation] = {}
-    views = []
+    views: list[View] = []
+    table: list[Record] = []
     for name, lens in lenses.items():
         view = materials.choice.standard(lens)[0]
         explained = materials.explain(view, [row], lens=lens)
@@ -35,48 +40,39 @@ def study(materials: Materials) -> Result:
             raise Lacking(f"{name} cannot explain pair {row.number}: {materials.left_out[view.label][row.number]}")
         shown[name] = explained[0][1].at("word")
         views.append(view)
-    table = []
-    for (name, e), view in zip(shown.items(), views, strict=True):
-        pairs = e.top(e.matrix.size, special=False)
-        top, low = pairs[0], min(pairs, key=lambda pair: pair.value)
-        table.append(
-            {
-                "model": name,
-                "view": view.label,
-                "score": e.score,
-                "base": e.base,
-                "pairs_sum": float(e.matrix.sum()),
-                "strongest": f"{top.a.text} / {top.b.text}",
-                "strongest_value": top.value,
-                "lowest": f"{low.a.text} / {low.b.text}",
-                "lowest_value": low.value,
-            }
-        )
+        table.append({"model": name, "view": view.label, **_record(shown[name])})
     settings = materials.describe(views, 1, models=list(lenses), pair=row.number, text_a=row.a, text_b=row.b)
-    return Result(
-        ABOUT,
-        table,
-        raw=[{"pair": row.number, "model": name, **cell} for name, e in shown.items() for cell in cells(e)],
-        figures={line["model"]: {"score": line["score"], "strongest": line["strongest"]} for line in table},
-        sentences=[
-            f"Shown is pair {row.number}: “{row.a}” and “{row.b}”.",
-            *(
-                f"{line['model']} gives it {line['score']:.3f}; its strongest pair of words is {line['strongest']} "
-                f"({signed(line['strongest_value'])}), its lowest {line['lowest']} ({signed(line['lowest_value'])})."
-                for line in table
-            ),
-        ],
-        settings=settings,
-        draw=lambda: draw(shown, row),
-    )
+    raw = [{"pair": row.number, "model": name, **cell} for name, e in shown.items() for cell in cells(e)]
+    figures = {line["model"]: {"score": line["score"], "strongest": line["strongest"]} for line in table}
+    sentences = [f"Shown is pair {row.number}: “{row.a}” and “{row.b}”."]
+    sentences += [
+        f"{line['model']} gives it {line['score']:.3f}; its strongest pair of words is {line['strongest']} "
+        f"({signed(line['strongest_value'])}), its lowest {line['lowest']} ({signed(line['lowest_value'])})."
+        for line in table
+    ]
+    return Result(ABOUT, settings, table, raw, figures, sentences, partial(draw, shown))
+
+
+def _record(e: Explanation) -> Record:
+    pairs = e.top(e.matrix.size, special=False)
+    top, low = pairs[0], min(pairs, key=lambda pair: pair.value)
+    return {
+        "score": e.score,
+        "base": e.base,
+        "pairs_sum": float(e.matrix.sum()),
+        "strongest": f"{top.a.text} / {top.b.text}",
+        "strongest_value": top.value,
+        "lowest": f"{low.a.text} / {low.b.text}",
+        "lowest_value": low.value,
+    }
 
 
 def _lenses(materials: Materials) -> dict[str, Lens]:
     """The models by short and distinct names."""
-    lenses = [materials.lens, *materials.others]
-    lenses += [lens for lens in (materials.adjusted, materials.twin) if lens is not None]
     named: dict[str, Lens] = {}
-    for lens in lenses:
+    for lens in (materials.lens, *materials.others, materials.adjusted, materials.twin):
+        if lens is None:
+            continue
         name, count = short_name(lens.name), 1
         while name in named:
             count += 1
@@ -92,8 +88,9 @@ def _choose(materials: Materials) -> PairRow:
     return next((row for row in materials.rows if LONGEST / 2 < longer(row) <= LONGEST), materials.rows[0])
 
 
-def draw(shown: dict[str, Explanation], row: PairRow) -> Figure:
+def draw(shown: dict[str, Explanation], settings: Mapping[str, Any]) -> Figure:
     """The picture: a heat map for every model, on one scale."""
     from pairlens.render import plot
 
-    return plot.grid(shown, width=9.0, title=f"{ABOUT.title}: {len(shown)} models, 1 pair (number {row.number})")[0]
+    title = f"{ABOUT.title}: {len(shown)} models, 1 pair (number {settings['pair']})"
+    return plot.grid(shown, width=9.0, title=title)[0]

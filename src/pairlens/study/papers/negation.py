@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,33 +19,27 @@ from pairlens.study.views import View
 from pairlens.text import words
 
 ABOUT = CATALOGUE["negation"]
-KINDS = ("cue", "function", "content")
-NEGATED = ("none", "one_text", "both_texts")
 NAMES = {"cue": "negation cue", "function": "other function word", "content": "content word"}
+KINDS = tuple(NAMES)
+NEGATED = ("none", "one_text", "both_texts")
 
 
 def study(materials: Materials) -> Result:
     """Negation cues against other words: in pairs of the data with a cue, and in sentences that differ by one word."""
     views = materials.choice.standard(materials.lens)
-    held = [row for row in materials.rows if cues(row.a) or cues(row.b)]
-    moved = _deletions(materials, held)
-    slots = SLOTS[: max(1, min(len(SLOTS), len(materials.pairs)))]
+    negated = [row for row in materials.rows if cues(row.a) or cues(row.b)]
+    falls = _deletions(materials, negated)
+    slots = SLOTS[: len(materials.pairs)]
     raw: list[Record] = []
     for view in views:
-        raw += [{"part": "data", "view": view.label, **row} for row in _of_data(materials, view, held, moved)]
+        raw += [{"part": "data", "view": view.label, **row} for row in _of_data(materials, view, negated, falls)]
         raw += [{"part": "sentences", "view": view.label, **row} for row in _of_sentences(materials, view, slots)]
     table = describe(raw)
     labelled = against_labels(materials)
-    settings = materials.describe(views, len(held), sentences=len(slots), pairs_searched=len(materials.rows))
-    return Result(
-        ABOUT,
-        table,
-        raw,
-        figures={"words": table, "labels": labelled},
-        sentences=_sentences(table, labelled, len(held), len(slots)),
-        settings=settings,
-        draw=lambda: draw(raw, views, settings),
-    )
+    settings = materials.describe(views, len(negated), sentences=len(slots), pairs_searched=len(materials.rows))
+    figures = {"words": table, "labels": labelled}
+    sentences = _sentences(table, labelled, len(negated), len(slots))
+    return Result(ABOUT, settings, table, raw, figures, sentences, partial(draw, raw, views[0].label))
 
 
 def cues(text: str) -> list[tuple[int, int]]:
@@ -93,7 +88,7 @@ def _deletions(materials: Materials, rows: Sequence[PairRow]) -> dict[tuple[int,
 
 
 def _of_data(
-    materials: Materials, view: View, rows: Sequence[PairRow], moved: dict[tuple[int, str, int], float]
+    materials: Materials, view: View, rows: Sequence[PairRow], falls: dict[tuple[int, str, int], float]
 ) -> Iterator[Record]:
     """Every word of the pairs with a cue: its contribution, and the fall of the score without it."""
     for row, e in materials.explain(view, rows):
@@ -101,15 +96,10 @@ def _of_data(
         for side, units, values in (("a", e.units_a, e.row + e.effects_a), ("b", e.units_b, e.column + e.effects_b)):
             for unit, value in zip(units, values, strict=True):
                 kind = kind_of(unit.text) if unit.kind == "text" else None
-                if kind is not None and (row.number, side, unit.start) in moved:
-                    yield {
-                        "pair": row.number,
-                        "kind": kind,
-                        "word": unit.text,
-                        "score": e.score,
-                        "own": float(value),
-                        "moved": moved[row.number, side, unit.start],
-                    }
+                fall = falls.get((row.number, side, unit.start))
+                if kind is not None and fall is not None:
+                    word = {"pair": row.number, "kind": kind, "word": unit.text, "score": e.score}
+                    yield {**word, "own": float(value), "moved": fall}
 
 
 def _of_sentences(materials: Materials, view: View, slots: Sequence[str]) -> Iterator[Record]:
@@ -123,14 +113,10 @@ def _of_sentences(materials: Materials, view: View, slots: Sequence[str]) -> Ite
             slot, word = asked[number]
             e = e.at("word")
             place = unit_at(e.units_b, slot.index("{"))
-            yield {
-                "pair": number + 1,
-                "kind": "cue" if word in NEGATING else "function",
-                "word": word,
-                "score": e.score,
-                "own": float(e.column[place] + e.effects_b[place]),
-                "moved": float(alone[number] - e.score),
-            }
+            value, fall = e.column[place] + e.effects_b[place], alone[number] - e.score
+            kind = "cue" if word in NEGATING else "function"
+            record = {"pair": number + 1, "kind": kind, "word": word, "score": e.score}
+            yield {**record, "own": float(value), "moved": float(fall)}
 
 
 def describe(raw: Sequence[Record]) -> list[Record]:
@@ -160,14 +146,13 @@ def against_labels(materials: Materials) -> Record | None:
     return {name: {"pairs": len(values), "off": mean_of(values)} for name, values in groups.items()}
 
 
-def _sentences(table: Sequence[Record], labelled: Record | None, held: int, slots: int) -> list[str]:
+def _sentences(table: Sequence[Record], labelled: Record | None, negated: int, slots: int) -> list[str]:
     sentences = []
-    for view in distinct(table, "view"):
-        rows = where(table, view=view)
+    for (view,), rows in group_by(table, "view").items():
         data = {row["kind"]: row for row in where(rows, part="data")}
         if "cue" in data and "function" in data:
             sentences.append(
-                f"{view}: in the {held} pairs of the data that hold a negation, a cue contributes "
+                f"{view}: in the {negated} pairs of the data that hold a negation, a cue contributes "
                 f"{signed(data['cue']['own_mean'])} to the score ({data['cue']['own_absolute']:.3f} without signs), "
                 f"another function word {signed(data['function']['own_mean'])} "
                 f"({data['function']['own_absolute']:.3f})."
@@ -187,7 +172,7 @@ def _sentences(table: Sequence[Record], labelled: Record | None, held: int, slot
             f"Really deleting a cue moves the score by {data['cue']['moved_absolute']:.3f} on average, another "
             f"function word by {data['function']['moved_absolute']:.3f}{content}."
         )
-    elif not held:
+    elif not negated:
         sentences.append("No pair of the data holds a negation.")
     if labelled is not None and labelled["one_text"]["off"] is not None and labelled["none"]["off"] is not None:
         one, none = labelled["one_text"], labelled["none"]
@@ -198,45 +183,39 @@ def _sentences(table: Sequence[Record], labelled: Record | None, held: int, slot
     return sentences
 
 
-def draw(raw: Sequence[Record], views: Sequence[View], settings: Any) -> picture.Figure:
+def draw(raw: Sequence[Record], view: str, settings: Any) -> picture.Figure:
     """The picture: contributions and real deletions in the data, and the sentences that differ by one word."""
     figure, axes = picture.sheet(3.4, 1, 3, width=10.0)
-    first = views[0].label
-    data, sentences = (where(raw, part=part, view=first) for part in ("data", "sentences"))
-    held = f"in the {settings['pairs']} pairs that hold a cue"
+    data, sentences = (where(raw, part=part, view=view) for part in ("data", "sentences"))
+    where_negated = f"in the {settings['pairs']} pairs that hold a cue"
     _boxes(axes[0][0], data, "own", "kind", KINDS, NAMES)
-    picture.label(axes[0][0], y="contribution of the word, all its pairs", title=f"contribution {held}")
+    picture.label(axes[0][0], y="contribution of the word, all its pairs", title=f"contribution {where_negated}")
     _boxes(axes[0][1], data, "moved", "kind", KINDS, NAMES)
-    picture.label(axes[0][1], y="fall of the score when the word is deleted", title=f"deletion {held}")
+    picture.label(axes[0][1], y="fall of the score when the word is deleted", title=f"deletion {where_negated}")
     _boxes(axes[0][2], sentences, "moved", "word", (*NEGATING, *PADDING), {})
     picture.label(axes[0][2], y="fall of the score", title=f"one word more, in {settings['sentences']} sentences")
     picture.legend(axes[0][2], loc="upper right")
     of = f"of {settings['pairs_searched']:,} that were searched"
-    picture.caption(figure, ABOUT.title, settings, f"{of}; explained by {first}")
+    picture.caption(figure, ABOUT.title, settings, f"{of}; explained by {view}")
     return figure
 
 
 def _boxes(axis: Any, rows: Sequence[Record], value: str, by: str, order: Sequence[str], names: dict[str, str]) -> None:
     """Draw a box for every group, with its mean and its size."""
-    groups = [[row[value] for row in rows if row[by] == name] for name in order]
-    shown = [(name, values) for name, values in zip(order, groups, strict=True) if values]
+    groups = {name: [row[value] for row in where(rows, **{by: name})] for name in order}
+    shown = {name: values for name, values in groups.items() if values}
     if not shown:
         axis.text(0.5, 0.5, "no pair holds a negation", ha="center", transform=axis.transAxes, fontsize=picture.SIZE)
         return
-    drawn = axis.boxplot(
-        [values for _, values in shown],
-        widths=0.55,
-        patch_artist=True,
-        showfliers=False,
-        medianprops={"color": picture.INK},
-    )
-    for box, (name, _) in zip(drawn["boxes"], shown, strict=True):
+    style: Any = {"patch_artist": True, "showfliers": False, "medianprops": {"color": picture.INK}}
+    drawn = axis.boxplot(list(shown.values()), widths=0.55, **style)
+    for box, name in zip(drawn["boxes"], shown, strict=True):
         box.set(facecolor="#f3c9a8" if name == "cue" or name in NEGATING else "#bcd3ea", edgecolor="#777777")
     for line in [*drawn["whiskers"], *drawn["caps"]]:
         line.set(color="#777777", linewidth=0.8)
-    means = [float(np.mean(values)) for _, values in shown]
-    axis.plot(range(1, len(shown) + 1), means, "D", color=picture.INK, markersize=3.5, linestyle="none", label="mean")
-    labels = [f"{names.get(name, name).replace(' ', chr(10))}\n(n = {len(values):,})" for name, values in shown]
-    axis.set_xticks(range(1, len(shown) + 1), labels)
+    places, means = range(1, len(shown) + 1), list(map(np.mean, shown.values()))
+    axis.plot(places, means, "D", color=picture.INK, markersize=3.5, linestyle="none", label="mean")
+    labels = [f"{names.get(name, name).replace(' ', chr(10))}\n(n = {len(values):,})" for name, values in shown.items()]
+    axis.set_xticks(places, labels)
     picture.guide(axis)
     axis.grid(axis="x", visible=False)

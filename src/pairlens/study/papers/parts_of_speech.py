@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,15 +38,8 @@ def study(materials: Materials) -> Result:
         rebuilt = {words.pair: rebuild(words, ten) for words in pairs if words.total != 0}
         raw += [{"pair": pair, "view": view.label, **row} for pair, row in rebuilt.items()]
         figures[view.label] = {"ten": ten, **describe(list(rebuilt.values()))}
-    return Result(
-        ABOUT,
-        table,
-        raw,
-        figures=figures,
-        sentences=_sentences(table, figures, settings),
-        settings=settings,
-        draw=lambda: draw(table, figures, settings),
-    )
+    sentences = _sentences(table, figures, settings)
+    return Result(ABOUT, settings, table, raw, figures, sentences, partial(draw, table, figures))
 
 
 def relation_shares(pairs: Sequence[Words]) -> dict[float, Counter[str]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,15 +32,8 @@ def study(materials: Materials) -> Result:
         for words in pairs
         for name, sums in by_relation([words]).items()
     ]
-    return Result(
-        ABOUT,
-        table,
-        raw,
-        figures={view.label: _figures(where(table, view=view.label)) for view in gathered},
-        sentences=_sentences(table, settings),
-        settings=settings,
-        draw=lambda: draw(table, settings),
-    )
+    figures = {view.label: _figures(where(table, view=view.label)) for view in gathered}
+    return Result(ABOUT, settings, table, raw, figures, _sentences(table, settings), partial(draw, table))
 
 
 def by_relation(pairs: Sequence[Words]) -> dict[str, Record]:
@@ -117,12 +112,8 @@ def draw(table: Sequence[Record], settings: Any) -> picture.Figure:
     roles = _roles(where(table, view=labels[0]))
     fewest = min(FEWEST, 5 * settings["pairs"] // 10 + 1)
     for axis, label in zip(axes[0], labels, strict=True):
-        rows = {row["relation"]: row for row in where(table, view=label) if row["word_pairs"] >= fewest}
-        grid = np.full((len(roles), len(roles)), np.nan)
-        for i, one in enumerate(roles):
-            for j, other in enumerate(roles):
-                if relation(one, other) in rows:
-                    grid[i, j] = rows[relation(one, other)]["mean"]
+        means = {row["relation"]: row["mean"] for row in where(table, view=label) if row["word_pairs"] >= fewest}
+        grid = np.array([[means.get(relation(one, other), np.nan) for other in roles] for one in roles])
         limit = float(np.nanmax(np.abs(grid))) if np.isfinite(grid).any() else 1.0
         shown = axis.imshow(grid, cmap=COLOURS, vmin=-limit, vmax=limit)
         axis.set_xticks(range(len(roles)), roles, rotation=60, ha="right", rotation_mode="anchor")
@@ -140,11 +131,11 @@ def draw(table: Sequence[Record], settings: Any) -> picture.Figure:
 
 def _roles(rows: Sequence[Record]) -> list[str]:
     """The most frequent roles, those with the highest mean contribution first."""
-    counts: dict[str, int] = {}
-    sums: dict[str, float] = {}
+    counts: Counter[str] = Counter()
+    sums: defaultdict[str, float] = defaultdict(float)
     for row in rows:
         for role in set(row["relation"].split("–")):
-            counts[role] = counts.get(role, 0) + row["word_pairs"]
-            sums[role] = sums.get(role, 0.0) + row["mean"] * row["word_pairs"]
+            counts[role] += row["word_pairs"]
+            sums[role] += row["mean"] * row["word_pairs"]
     often = sorted((role for role in counts if role), key=lambda role: (-counts[role], role))[:SHOWN]
     return sorted(often, key=lambda role: (-sums[role] / counts[role], role))
