@@ -19,7 +19,7 @@ import zoo
 from pairlens import Lens
 from pairlens.corpus import Index
 from pairlens.corpus import ingest as building
-from pairlens.corpus.cluster import Cluster, WorkerModel, _Fault, _Worker
+from pairlens.corpus.cluster import Cluster, _Fault, _Worker
 from pairlens.errors import InputError, ModelError, StoreError
 from pairlens.io.tables import InputTable
 
@@ -61,7 +61,7 @@ def test_a_cluster_makes_the_same_index_and_a_killed_worker_changes_nothing(in_p
         take(commits, done)
 
     monkeypatch.setattr(building._Commits, "take", take_and_kill)
-    cluster = Cluster("local", WorkerModel(model), workers=2)
+    cluster = Cluster("local", partial(Lens, model), workers=2)
     found, again, other = corpora.build(tmp_path / "index", data, Lens(model), cluster=cluster, chunk=CHUNK)
     assert killed
     assert again == report
@@ -75,11 +75,12 @@ import sys
 sys.path[:0] = {paths!r}
 import torch
 torch.set_num_threads(1)
+from functools import partial
 from pathlib import Path
 import corpora
 from pairlens import Lens
-from pairlens.corpus.cluster import Cluster, WorkerModel
-cluster = Cluster("local", WorkerModel({model!r}), workers=2)
+from pairlens.corpus.cluster import Cluster
+cluster = Cluster("local", partial(Lens, {model!r}), workers=2)
 corpora.build(Path({index!r}), Path({data!r}), Lens({model!r}), cluster=cluster, chunk={chunk})
 """
 
@@ -88,7 +89,7 @@ corpora.build(Path({index!r}), Path({data!r}), Lens({model!r}), cluster=cluster,
 def test_a_killed_driver_goes_on(in_process, model, tmp_path):
     data, index, report, run = in_process
     path = tmp_path / "index"
-    paths = [str(Path(__file__).parent), str(Path(building.__file__).parents[2])]
+    paths = [str(Path(__file__).parents[1]), str(Path(building.__file__).parents[2])]
     code = DRIVER.format(paths=paths, model=model, index=str(path), data=str(data), chunk=CHUNK)
     seen = []
     for moment in (2, 9):
@@ -165,7 +166,7 @@ def test_a_worker_that_cannot_load_the_model_says_so(in_process, tmp_path, model
             tmp_path / "index",
             data,
             Lens(model),
-            cluster=Cluster("local", WorkerModel(str(tmp_path / "other")), workers=1),
+            cluster=Cluster("local", partial(Lens, str(tmp_path / "other")), workers=1),
         )
 
 

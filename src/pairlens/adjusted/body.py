@@ -10,6 +10,14 @@ from pairlens.errors import ModelError
 from pairlens.model.adjusted_layout import ADJUSTED, class_name
 
 
+def without_normalize(modules: Sequence[nn.Module]) -> Sequence[nn.Module]:
+    """Return the modules up to any Normalize at the end; the first module always stays."""
+    count = len(modules)
+    while count > 1 and type(modules[count - 1]).__name__ == "Normalize":
+        count -= 1
+    return modules[:count]
+
+
 def check_body(body: Sequence[nn.Module]) -> None:
     """Raise unless these modules are a sentence encoder that can be shifted."""
     if not body:

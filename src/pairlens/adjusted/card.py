@@ -50,30 +50,18 @@ def render_card(record: Mapping[str, Any]) -> str:
         head.append(f"base_model: {base}")
     head += ["tags:", *(f"- {tag}" for tag in tags), "---"]
     name = base.rstrip("/").rsplit("/", 1)[-1]
-    return "\n".join(
-        [
-            *head,
-            "",
-            f"# {name}, {kind}, trained with {_objective(objective)}",
-            "",
-            *(_about(objective) if adjusted else _about_twin()),
-            "",
-            "## Use",
-            "",
-            "```python",
-            *_usage(adjusted),
-            "```",
-            "",
-            "## Scores",
-            "",
-            *_scores(record),
-            "",
-            "## Training",
-            "",
-            *_training(record),
-            "",
-        ]
-    )
+    sections = [
+        head,
+        [f"# {name}, {kind}, trained with {_objective(objective)}"],
+        _about(objective) if adjusted else _about_twin(),
+        ["## Use"],
+        ["```python", *_usage(adjusted), "```"],
+        ["## Scores"],
+        _scores(record),
+        ["## Training"],
+        _training(record),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
 
 
 def _objective(objective: str) -> str:
@@ -98,24 +86,22 @@ def _about_twin() -> list[str]:
 
 
 def _usage(adjusted: bool) -> list[str]:
-    if not adjusted:
-        return [
-            "from sentence_transformers import SentenceTransformer",
-            "",
-            'model = SentenceTransformer("THIS FOLDER")',
-            'embeddings = model.encode(["The coffee here is not good.", "This coffee is bad."])',
-        ]
-    return [
+    explain = [
         "from pairlens import Lens  # pip install pairlens",
         "",
         'lens = Lens("THIS FOLDER")',
         'e = lens.explain("The coffee here is not good.", "This coffee is bad.", level="word")',
         "e.score, e.matrix.sum(), e.top(3)  # the matrix sums to the score",
         "",
+    ]
+    note = "# The adjusting module is pairlens's; sentence-transformers from 6.0 on asks you to say that you trust it."
+    trust = ", trust_remote_code=True" if adjusted else ""
+    return [
+        *(explain if adjusted else []),
         "from sentence_transformers import SentenceTransformer",
         "",
-        "# The adjusting module is pairlens's; sentence-transformers from 6.0 on asks you to say that you trust it.",
-        'model = SentenceTransformer("THIS FOLDER", trust_remote_code=True)',
+        *([note] if adjusted else []),
+        f'model = SentenceTransformer("THIS FOLDER"{trust})',
         'embeddings = model.encode(["The coffee here is not good.", "This coffee is bad."])',
     ]
 

@@ -32,6 +32,10 @@ LEAD = "reference_lead"
 """The feature that says how many leading tokens of every text the reference keeps; only present with a prompt."""
 
 
+SOURCE = ("token", "cache_folder", "revision", "local_files_only")
+"""The keyword arguments of `load` that say where a model's files are."""
+
+
 class Adjusted(bases.InputModule):
     """A sentence encoder's modules up to a final Normalize, shifted by the embedding of the reference.
 
@@ -249,29 +253,15 @@ class Adjusted(bases.InputModule):
         Path(output_path, CONFIG).write_text(json.dumps(self.get_config_dict(), indent=2), encoding="utf-8")
 
     @classmethod
-    def load(
-        cls,
-        model_name_or_path: str,
-        subfolder: str = "",
-        token: bool | str | None = None,
-        cache_folder: str | None = None,
-        revision: str | None = None,
-        local_files_only: bool = False,
-        **kwargs: Any,
-    ) -> Adjusted:
-        """Load what `save` wrote, from a folder or from the hub."""
-        source: dict[str, Any] = {
-            "token": token,
-            "cache_folder": cache_folder,
-            "revision": revision,
-            "local_files_only": local_files_only,
-        }
+    def load(cls, model_name_or_path: str, subfolder: str = "", **kwargs: Any) -> Adjusted:
+        """Load what `save` wrote, from a folder or from the hub; `kwargs` go to every module's own `load`."""
+        source = {name: value for name, value in kwargs.items() if name in SOURCE}
         config = cls.load_config(model_name_or_path, subfolder=subfolder, **source)
         body = []
         for place, kind in enumerate(stage_classes(config)):
             folder = Path(subfolder, stage_folder(place, kind)).as_posix()
             module: Any = import_from_string(kind)
-            body.append(module.load(model_name_or_path, subfolder="" if folder == "." else folder, **source, **kwargs))
+            body.append(module.load(model_name_or_path, subfolder="" if folder == "." else folder, **kwargs))
         return cls(body)
 
     def on_model_ready(self, model: Any) -> None:

@@ -6,7 +6,6 @@ import copy
 import math
 import shutil
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,8 @@ from pairlens.adjusted.repeatable import repeatable
 from pairlens.adjusted.scores import measure_scores
 from pairlens.adjusted.trainer import Bookkeeper, ProgressBar, SimilarityLoss, Trainer, best, checkpoint
 from pairlens.adjusted.wrapping import wrap
-from pairlens.errors import InputError, MissingExtra, ModelError, choose
+from pairlens.errors import InputError, ModelError, choose
+from pairlens.io.files import make_folder, require
 from pairlens.io.journal import Journal, differences
 from pairlens.model.adjusted_layout import ADJUSTED, class_name
 from pairlens.model.bundled import DEFAULT_MODEL, offline_model
@@ -100,7 +100,8 @@ def adjust(
     """
     recipe = Recipe(objective, adjusted, epochs, batch_size, lr, weight_decay, warmup, seed, precision)
     device = _check_device(device)
-    _require_trainer()
+    for package in ("datasets", "accelerate"):
+        require(package, "train")
     read: dict[str, Any] = {"columns": columns, "score": score, "max_score": max_score}
     splits = Splits(
         read_pairs(data, **read),
@@ -155,11 +156,7 @@ def _train(
     progress: bool,
 ) -> None:
     """Train or resume training, then move the best epoch's model to its folder."""
-    part = _part(folder)
-    try:
-        part.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"the folder {part} cannot be made: {error.strerror}. Give another place.") from error
+    part = make_folder(_part(folder), "place")
     with Journal(part / "journal.jsonl", asked, restart=restart) as journal:
         _run_epochs(model, recipe, splits, part, journal, device, progress=progress)
         records = list(journal.records())
@@ -169,7 +166,7 @@ def _train(
             "settings": asked,
             "epochs": records,
             "epoch": chosen["epoch"],
-            "device": _device_name(device),
+            "device": torch.cuda.get_device_name() if device == "cuda" else device,
             "dev": chosen["dev"],
             "test": None if splits.test is None else measure_scores(trained, splits.test),
         }
@@ -271,15 +268,3 @@ def _check_device(device: str | None) -> str:
     if choose("device", device, DEVICES) not in available:
         raise InputError(f"device {device!r} cannot be used on this machine, which has {', '.join(available)}.")
     return device
-
-
-def _device_name(device: str) -> str:
-    """Return the name of the GPU, or of the device."""
-    return torch.cuda.get_device_name() if device == "cuda" else device
-
-
-def _require_trainer() -> None:
-    """Raise unless the packages of the extra `train` are installed."""
-    for package in ("datasets", "accelerate"):
-        if find_spec(package) is None:
-            raise MissingExtra(package, "train")

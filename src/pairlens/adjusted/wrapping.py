@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import nn
-
+from pairlens.adjusted.body import without_normalize
 from pairlens.adjusted.module import Adjusted
 from pairlens.model.loading import with_modules
 
@@ -20,8 +19,6 @@ def wrap(model: Any) -> Any:
         >>> e.base, float(abs(e.effects_a).sum() + abs(e.effects_b).sum()), bool(abs(e.gap) < 1e-3)
         (0.0, 0.0, True)
     """
-    body = list(model.children())
-    ending: list[nn.Module] = []
-    while len(body) > 1 and type(body[-1]).__name__ == "Normalize":
-        ending.insert(0, body.pop())
-    return with_modules(model, [Adjusted(body), *ending])
+    modules = list(model.children())
+    body = without_normalize(modules)
+    return with_modules(model, [Adjusted(body), *modules[len(body) :]])

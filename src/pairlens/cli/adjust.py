@@ -2,55 +2,40 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from pairlens.cli.options import Restart, both_columns
 from pairlens.cli.session import messages, session, tell
-from pairlens.errors import InputError
 
 HOW = "How to train: the papers' recipe by default"
 WHERE = "What the data is like"
+how = partial(typer.Option, rich_help_panel=HOW)
+where = partial(typer.Option, rich_help_panel=WHERE)
 Data = Annotated[
     str, typer.Option("--data", "-d", help="Scored pairs to train on: .csv, .tsv, .jsonl, .parquet or a hub dataset.")
 ]
-Dev = Annotated[
-    str | None,
-    typer.Option(help="Pairs that choose the best epoch. Without them it is the last.", show_default=False),
-]
-Test = Annotated[str | None, typer.Option(help="Pairs to measure the result by.", show_default=False)]
-Epochs = Annotated[int, typer.Option(help="How often every pair is seen.", rich_help_panel=HOW)]
-BatchSize = Annotated[int, typer.Option(help="Pairs in a step.", rich_help_panel=HOW)]
-Rate = Annotated[float, typer.Option("--lr", help="The highest learning rate of AdamW.", rich_help_panel=HOW)]
-Decay = Annotated[float, typer.Option("--weight-decay", help="Of AdamW.", rich_help_panel=HOW)]
-Warmup = Annotated[
-    float, typer.Option(help="The share of steps in which the learning rate rises.", rich_help_panel=HOW)
-]
-Device = Annotated[
-    str | None,
-    typer.Option(help="cpu, cuda or mps. By default the fastest there is.", rich_help_panel=HOW, show_default=False),
-]
-Precision = Annotated[str, typer.Option(help="What is computed in: float32, bfloat16 or float16.", rich_help_panel=HOW)]
-ColumnA = Annotated[str | None, typer.Option(help="The column of text a.", rich_help_panel=WHERE, show_default=False)]
-ColumnB = Annotated[str | None, typer.Option(help="The column of text b.", rich_help_panel=WHERE, show_default=False)]
-ColumnScore = Annotated[
-    str | None, typer.Option(help="The column of scores.", rich_help_panel=WHERE, show_default=False)
-]
-MaxScore = Annotated[
-    float | None,
-    typer.Option(
-        help="What scores are divided by. By default 5 where any is above 1.",
-        rich_help_panel=WHERE,
-        show_default=False,
-    ),
-]
-Restart = Annotated[bool, typer.Option("--restart", help="Forget what an earlier run has done.")]
+Dev = Annotated[str | None, typer.Option(help="Pairs that choose the best epoch. Without them it is the last.")]
+Test = Annotated[str | None, typer.Option(help="Pairs to measure the result by.")]
+Epochs = Annotated[int, how(help="How often every pair is seen.")]
+BatchSize = Annotated[int, how(help="Pairs in a step.")]
+Rate = Annotated[float, how("--lr", help="The highest learning rate of AdamW.")]
+Decay = Annotated[float, how("--weight-decay", help="Of AdamW.")]
+Warmup = Annotated[float, how(help="The share of steps in which the learning rate rises.")]
+Device = Annotated[str | None, how(help="cpu, cuda or mps. By default the fastest there is.")]
+Precision = Annotated[str, how(help="What is computed in: float32, bfloat16 or float16.")]
+ColumnA = Annotated[str | None, where(help="The column of text a.")]
+ColumnB = Annotated[str | None, where(help="The column of text b.")]
+ColumnScore = Annotated[str | None, where(help="The column of scores.")]
+MaxScore = Annotated[float | None, where(help="What scores are divided by. By default 5 where any is above 1.")]
 
 
 @session()
 def adjust(
-    base: Annotated[str, typer.Argument(help="The model to begin with: a hub id or a folder.", show_default=False)],
+    base: Annotated[str, typer.Argument(help="The model to begin with: a hub id or a folder.")],
     data: Data,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the trained model.")],
     objective: Annotated[str, typer.Option(help="What is to equal the score: cosine or dot.")] = "cosine",
@@ -62,7 +47,7 @@ def adjust(
     lr: Rate = 2e-5,
     weight_decay: Decay = 0.1,
     warmup: Warmup = 0.1,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.", rich_help_panel=HOW)] = 0,
+    seed: Annotated[int, how(min=0, help="Of everything that is drawn.")] = 0,
     device: Device = None,
     precision: Precision = "float32",
     max_score: MaxScore = None,
@@ -115,13 +100,6 @@ def _report(out: Path) -> None:
         if scores := record[split]:
             tell(f"{split}: Spearman {scores['cosine']:.4f} by cosine, {scores['dot']:.4f} by dot product")
     tell(f"saved {out}")
-
-
-def both_columns(one: str | None, other: str | None) -> tuple[str, str] | None:
-    """The columns of the two texts, if both are named."""
-    if (one is None) != (other is None):
-        raise InputError("--column-a and --column-b go together: give both or none.")
-    return None if one is None or other is None else (one, other)
 
 
 def silence_downloads() -> None:

@@ -7,18 +7,18 @@ from typing import Annotated
 
 import typer
 
-from pairlens.cli.adjust import both_columns
+from pairlens.cli import options
 from pairlens.cli.session import busy, session, tell
 from pairlens.errors import InputError
 
 
 @session()
 def annotate(
-    data: Annotated[Path, typer.Argument(help="A table of pairs, or a hub dataset owner/name.", show_default=False)],
+    data: Annotated[Path, typer.Argument(help="A table of pairs, or a hub dataset owner/name.")],
     spacy: Annotated[str, typer.Option(help="A spaCy pipeline: a package, such as en_core_web_sm, or a folder.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The CoNLL-U file to write.")],
-    column_a: Annotated[str | None, typer.Option(help="The column of text a.", show_default=False)] = None,
-    column_b: Annotated[str | None, typer.Option(help="The column of text b.", show_default=False)] = None,
+    column_a: options.ColumnA = None,
+    column_b: options.ColumnB = None,
     split: Annotated[str, typer.Option(help="Of a hub dataset.")] = "test",
 ) -> None:
     """Annotate the texts of a table with a spaCy pipeline, for studies that need linguistics.
@@ -29,7 +29,7 @@ def annotate(
     from pairlens.io.pairs import PairTable
     from pairlens.study.language import parsing
 
-    columns = both_columns(column_a, column_b)
+    columns = options.both_columns(column_a, column_b)
     check_folder(output)
     if output.resolve() == data.resolve():
         raise InputError(f"{output} is the table itself. Give another --output.")

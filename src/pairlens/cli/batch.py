@@ -15,7 +15,7 @@ import typer
 
 from pairlens import __version__
 from pairlens.cli import options
-from pairlens.cli.session import messages, session, tell
+from pairlens.cli.session import counting, resumable, session, tell, warn_of
 from pairlens.errors import InputError, NotConverged, NumericalError
 from pairlens.model.bundled import DEFAULT_MODEL
 
@@ -39,10 +39,10 @@ Strict = Annotated[
 
 @session()
 def batch(
-    pairs: Annotated[Path, typer.Argument(help="A table: .csv, .tsv, .jsonl or .parquet.", show_default=False)],
+    pairs: Annotated[Path, typer.Argument(help="A table: .csv, .tsv, .jsonl or .parquet.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The result: .parquet, .csv or .jsonl.")],
-    column_a: Annotated[str | None, typer.Option(help="The column of text a.", show_default=False)] = None,
-    column_b: Annotated[str | None, typer.Option(help="The column of text b.", show_default=False)] = None,
+    column_a: options.ColumnA = None,
+    column_b: options.ColumnB = None,
     model: options.Model = None,
     device: options.Device = None,
     dtype: options.Dtype = "float32",
@@ -58,12 +58,12 @@ def batch(
     tol: options.Tol = 1e-3,
     role_a: options.RoleA = None,
     role_b: options.RoleB = None,
-    top: Annotated[int, typer.Option(min=1, help="How many of the strongest pairs to keep.")] = 8,
-    special: Annotated[bool, typer.Option("--special", help="Special tokens may be among those.")] = False,
+    top: options.Top = 8,
+    special: options.Special = False,
     chunk: Chunk = 256,
     strict: Strict = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output if there is one.")] = False,
-    restart: Annotated[bool, typer.Option("--restart", help="Forget what an earlier run has done.")] = False,
+    restart: options.Restart = False,
 ) -> None:
     """Explain every pair of a table. A run that was cut off goes on where it stopped.
 
@@ -75,9 +75,7 @@ def batch(
     from pairlens.io.journal import Journal
     from pairlens.io.pairs import PairTable
 
-    if (column_a is None) != (column_b is None):
-        raise InputError("--column-a and --column-b go together: give both or none.")
-    source = PairTable(pairs, None if column_a is None or column_b is None else (column_a, column_b))
+    source = PairTable(pairs, options.both_columns(column_a, column_b))
     check_output(output, overwrite)
     if output.resolve() == pairs.resolve():
         raise InputError(f"{output} is the table of pairs itself. Give another --output.")
@@ -98,11 +96,8 @@ def batch(
         if done:
             tell(f"going on after row {done} of {total}")
         if done < total:
-            try:
+            with resumable(f"{part} has what is done so far"):
                 _work(journal, source, request, asked, done, total)
-            except KeyboardInterrupt as error:
-                tell(f"interrupted; {part} has what is done so far. Give the same command again to go on.")
-                raise typer.Exit(130) from error
         _finish(journal, output, asked)
     part.unlink(missing_ok=True)
 
@@ -125,49 +120,41 @@ def _work(
     journal: Journal, source: PairTable, request: options.Request, asked: dict[str, Any], done: int, total: int
 ) -> None:
     """Explain the rows that are left, chunk by chunk."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from pairlens.io.tables import in_blocks
 
     lens = request.load()
     chosen = request.options(lens)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # reported once, at the end
+    with warnings.catch_warnings(action="ignore"):  # warnings are reported once, at the end
         with suppress(NotConverged, NumericalError):
-            lens.explain(
-                "one", "two", **chosen
-            )  # raises on options that cannot be used, before any row is rejected for them
-        columns = TextColumn("explaining"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-        console = messages()
-        with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-            task = progress.add_task("", total=total, completed=done)
-            rows = islice(source.rows(), done, None)
-            while chunk := list(islice(rows, asked["chunk"])):
-                journal.append(_explain(lens, chunk, chosen, asked, lambda: progress.advance(task)))
-                progress.update(task, completed=chunk[-1].number)
+            # Raises on options that cannot be used, before any row is rejected for them.
+            lens.explain("one", "two", **chosen)
+        with counting("explaining", total, done) as advance:
+            for chunk in in_blocks(islice(source.rows(), done, None), asked["chunk"]):
+                journal.append(_explain(lens, chunk, chosen, asked, advance))
 
 
 def _explain(
-    lens: Lens, rows: list[PairRow], chosen: dict[str, Any], asked: dict[str, Any], advance: Callable[[], None]
+    lens: Lens, rows: list[PairRow], chosen: dict[str, Any], asked: dict[str, Any], advance: Callable[[int], None]
 ) -> list[Record]:
     """A record for every row of a chunk. If a row fails, the rows after it are explained one by one."""
     from pairlens.cli.results import explained, rejected
 
     usable = [row for row in rows if not row.reason]
+    advance(len(rows) - len(usable))
     records: dict[int, Record] = {}
     try:
         explanations = lens.explain_many([(row.a, row.b) for row in usable], progress=False, window=WINDOW, **chosen)
         for row, e in zip(usable, explanations, strict=True):
             records[row.number] = explained(row, e, asked["top"], asked["special"])
-            advance()
+            advance(1)
     except ROW_ERRORS:
-        for row in usable:
-            if row.number in records:
-                continue
+        for row in usable[len(records) :]:
             try:
                 e = lens.explain(row.a, row.b, **chosen)
                 records[row.number] = explained(row, e, asked["top"], asked["special"])
             except ROW_ERRORS as error:
                 records[row.number] = rejected(row, str(error))
-            advance()
+            advance(1)
     for row in rows:
         record = records.setdefault(row.number, rejected(row, row.reason))
         if asked["strict"] and "reason" in record:
@@ -186,7 +173,7 @@ def _finish(journal: Journal, output: Path, asked: dict[str, Any]) -> None:
     counts: Counter[str] = Counter()
     projected = asked["reference_terms"] in (None, "project")
 
-    def good() -> Iterator[Record]:
+    def explained_rows() -> Iterator[Record]:
         for record in journal.records():
             if "reason" not in record:
                 counts["explained"] += 1
@@ -200,12 +187,8 @@ def _finish(journal: Journal, output: Path, asked: dict[str, Any]) -> None:
         write_rejected(rejects, bad)
     else:
         rejects.unlink(missing_ok=True)
-    write(output, good(), asked)
+    write(output, explained_rows(), asked)
     tell(f"{counts['explained']} pairs explained: {output}")
-    for what, count, more in (
-        ("rows that could not be used", len(bad), f" ({rejects})"),
-        ("pairs with a text longer than the model takes, of which only the beginning is explained", counts["long"], ""),
-        ("pairs whose base is more than half of the score, so that the matrix says little", counts["base"], ""),
-    ):
-        if count:
-            tell(f"{what}: {count}{more}", "warning: ", "yellow")
+    warn_of("rows that could not be used", len(bad), f" ({rejects})")
+    warn_of("pairs with a text longer than the model takes, of which only the beginning is explained", counts["long"])
+    warn_of("pairs whose base is more than half of the score, so that the matrix says little", counts["base"])

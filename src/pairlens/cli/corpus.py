@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,26 +18,17 @@ if TYPE_CHECKING:
 DATA = "What the data is like"
 WHERE = "Where to compute"
 IndexModel = Annotated[
-    str | None,
-    typer.Option("--model", "-m", help="The index's model, if it lies elsewhere by now.", show_default=False),
+    str | None, typer.Option("--model", "-m", help="The index's model, if it lies elsewhere by now.")
 ]
 Split = Annotated[str, typer.Option(help="Of a hub dataset.", rich_help_panel=DATA)]
 Ray = Annotated[
     str | None,
-    typer.Option(
-        "--ray",
-        help="A Ray cluster: its address, auto, or local to start one here.",
-        rich_help_panel=WHERE,
-        show_default=False,
-    ),
+    typer.Option("--ray", help="A Ray cluster: its address, auto, or local to start one here.", rich_help_panel=WHERE),
 ]
 Workers = Annotated[
     int | None,
     typer.Option(
-        min=1,
-        help="Workers of the cluster. By default one for each GPU, else for each CPU.",
-        rich_help_panel=WHERE,
-        show_default=False,
+        min=1, help="Workers of the cluster. By default one for each GPU, else for each CPU.", rich_help_panel=WHERE
     ),
 ]
 
@@ -61,6 +53,7 @@ def cluster_of(ray: str | None, workers: int | None, index: Index, device: str |
         if workers is not None:
             raise InputError("--workers is for a cluster: give --ray local, or its address.")
         return None
-    from pairlens.corpus.cluster import Cluster, WorkerModel
+    from pairlens.corpus.cluster import Cluster
+    from pairlens.lens import Lens
 
-    return Cluster(ray, WorkerModel(index.model, index.dtype, device), workers)
+    return Cluster(ray, partial(Lens, index.model, device, dtype=index.dtype), workers)

@@ -9,14 +9,13 @@ from typing import Annotated
 import typer
 
 from pairlens.cli import options
-from pairlens.cli.session import measured, session, tell
+from pairlens.cli.session import measured, session, tell, write_out
 from pairlens.errors import InputError
 
 Text = Annotated[
     str,
     typer.Argument(
-        help="A text, @file, or - for standard input. @@ is one @; -- goes before a text that begins with -.",
-        show_default=False,
+        help="A text, @file, or - for standard input. @@ is one @; -- goes before a text that begins with -."
     ),
 ]
 Save = Annotated[
@@ -70,8 +69,7 @@ def explain(
     for path in files:
         e.save(path)
     if json:
-        sys.stdout.buffer.write(documents.to_json(e).encode())
-        sys.stdout.flush()
+        write_out(documents.to_json(e))
         return
     from rich.console import Console
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,82 +10,45 @@ import typer
 
 from pairlens.cli import options
 from pairlens.cli.corpus import DATA, Ray, Split, Workers, cluster_of, open_index
-from pairlens.cli.session import session, tell
+from pairlens.cli.session import busy, counting, resumable, session, tell, warn_of
 from pairlens.errors import InputError, StoreError
 
 if TYPE_CHECKING:
     from pairlens.corpus import Index
+    from pairlens.corpus.cluster import Cluster
+    from pairlens.corpus.ingest import IngestRun
+    from pairlens.corpus.layout import Layout
 
+SETTINGS = ("level", "method", "layer", "reference", "reference_terms", "measure", "tol", "precision")
+"""Options that must fit the index if it exists."""
+
+about_data = partial(typer.Option, rich_help_panel=DATA)
 Data = Annotated[
     str | None,
-    typer.Argument(
-        help="A table: .csv, .tsv, .jsonl or .parquet, a folder of such files, or a hub dataset.", show_default=False
-    ),
+    typer.Argument(help="A table: .csv, .tsv, .jsonl or .parquet, a folder of such files, or a hub dataset."),
 ]
 Model = Annotated[
     str | None,
     typer.Option(
-        "--model",
-        "-m",
-        help="A hub id or a folder. By default that of the index, and of a new one all-MiniLM-L6-v2.",
-        show_default=False,
+        "--model", "-m", help="A hub id or a folder. By default that of the index, and of a new one all-MiniLM-L6-v2."
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The folder of the index; made if it is not there.")]
-Level = Annotated[
-    str | None,
-    typer.Option(
-        "--level",
-        "-l",
-        help="sentence, word or token. By default sentence.",
-        rich_help_panel=options.HOW,
-        show_default=False,
-    ),
-]
+Level = Annotated[str | None, options.how("--level", "-l", help="sentence, word or token. By default sentence.")]
 Passes = Annotated[
-    int | None,
-    typer.Option(
-        min=4,
-        help="For shapley: forward passes a text. By default 32 for sentences.",
-        rich_help_panel=options.HOW,
-        show_default=False,
-    ),
+    int | None, options.how(min=4, help="For shapley: forward passes a text. By default 32 for sentences.")
 ]
 Tol = Annotated[
-    float | None,
-    typer.Option(
-        help="For methods that integrate: the largest relative gap. By default 0.001.",
-        rich_help_panel=options.HOW,
-        show_default=False,
-    ),
+    float | None, options.how(help="For methods that integrate: the largest relative gap. By default 0.001.")
 ]
-Precision = Annotated[
-    str | None,
-    typer.Option(
-        help="Of what is stored: float16 or float32. By default float16.",
-        rich_help_panel=options.HOW,
-        show_default=False,
-    ),
-]
-TextColumn = Annotated[
-    str | None, typer.Option(help="The column of texts. By default guessed.", rich_help_panel=DATA, show_default=False)
-]
-IdColumn = Annotated[
-    str | None,
-    typer.Option(help="The column of names. By default rows are numbered.", rich_help_panel=DATA, show_default=False),
-]
+Precision = Annotated[str | None, options.how(help="Of what is stored: float16 or float32. By default float16.")]
+TextColumn = Annotated[str | None, about_data(help="The column of texts. By default guessed.")]
+IdColumn = Annotated[str | None, about_data(help="The column of names. By default rows are numbered.")]
 Metadata = Annotated[
     str | None,
-    typer.Option(
-        help="Other columns to keep, by commas, perhaps with a type: title,year:int. By default all.",
-        rich_help_panel=DATA,
-        show_default=False,
-    ),
+    about_data(help="Other columns to keep, by commas, perhaps with a type: title,year:int. By default all."),
 ]
-Truncate = Annotated[
-    bool,
-    typer.Option("--truncate", help="Keep the beginning of texts longer than the model takes.", rich_help_panel=DATA),
-]
+Truncate = Annotated[bool, about_data("--truncate", help="Keep the beginning of texts longer than the model takes.")]
 
 
 @session()
@@ -133,34 +97,23 @@ def index(
     """
     if data is None and not (delete or verify or approximate):
         raise InputError("nothing to do: give a table of texts, or --delete, --verify or --approximate.")
-    request = options.Request(
-        model,
-        device,
-        dtype,
-        False,
-        method,
-        layer,
-        reference,
-        reference_terms,
-        measure,
-        level or "sentence",
-        1e-3 if tol is None else tol,
-        None,
-        None,
-        passes,
-        seed,
-        False,
-    )
-    given = {"level": level, "method": method, "layer": layer, "reference": reference, "tol": tol}
-    given |= {"reference_terms": reference_terms, "measure": measure, "precision": precision}
-    asked = {name for name, value in given.items() if value is not None}
+    arguments = locals()
+    request = options.Request.of({**arguments, "level": level or "sentence", "tol": 1e-3 if tol is None else tol})
+    asked = {name for name in SETTINGS if arguments[name] is not None}
     asked |= {"method"} if passes is not None or seed is not None else set()
-    if data is not None:
-        table = _Table(data, split, text_column, id_column, _columns(metadata))
-        opened = _open(out, request, asked, precision, table)
-        _build(opened, table, request, truncate, update, chunk, ray, workers, restart)
+    if data is None:
+        opened = _open(out, request, asked, precision)
     else:
-        opened = _open(out, request, asked, precision, None)
+        from pairlens.corpus.ingest import IngestRun
+        from pairlens.corpus.layout import Layout
+        from pairlens.io.tables import InputTable
+
+        table, named = InputTable(data, split), _columns(metadata)
+        layout = Layout.of(table, text_column, id_column, named)
+        opened = _open(out, request, asked, precision, layout)
+        layout = layout.fit(table, opened.metadata, named or ())
+        run = IngestRun(opened, table, layout, truncate=truncate, update=update, chunk=chunk)
+        _ingest(run, cluster_of(ray, workers, opened, device), restart=restart)
     if delete:
         tell(f"{opened.delete(delete)} of {len(set(delete))} texts deleted")
     if approximate:
@@ -170,81 +123,36 @@ def index(
         _verify(opened, sample)
 
 
-class _Table:
-    """The table and the columns that the user named."""
-
-    def __init__(
-        self, data: str, split: str, text: str | None, name: str | None, metadata: dict[str, str | None] | None
-    ) -> None:
-        from pairlens.corpus.layout import Layout
-        from pairlens.io.tables import InputTable
-
-        self.data = InputTable(data, split)
-        self._text, self._id, self._metadata = text, name, metadata
-        self.layout = Layout.of(self.data, text, name, metadata)
-
-    def fit(self, kept: dict[str, str]) -> None:
-        """Read only the metadata that an index keeps."""
-        from pairlens.corpus.layout import Layout
-
-        unknown = [name for name in self._metadata or () if name not in kept]
-        if unknown:
-            raise InputError(
-                f"the index keeps no metadata {unknown[0]!r}; it was made with {', '.join(kept) or 'none'}."
-            )
-        there: dict[str, str | None] = {name: kind for name, kind in kept.items() if name in self.data.columns}
-        self.layout = Layout.of(self.data, self._text, self._id, there)
-
-
-def _open(out: Path, request: options.Request, asked: set[str], precision: str | None, table: _Table | None) -> Index:
+def _open(
+    out: Path, request: options.Request, asked: set[str], precision: str | None, layout: Layout | None = None
+) -> Index:
     """The index in the folder, checked against the settings that the user asks for, or a new one."""
     from pairlens.corpus import Index
     from pairlens.corpus.store import Store
 
-    if table is not None and not Store.exists(out):
+    if layout is not None and not Store.exists(out):
         lens = request.load()
         chosen = {**request.options(lens), **({} if precision is None else {"precision": precision})}
         chosen.pop("roles")
-        return Index.create(out, lens, metadata=table.layout.metadata, **chosen)
+        return Index.create(out, lens, metadata=layout.metadata, **chosen)
     opened = open_index(out, request.model, request.device)
     if asked:
         chosen = {**request.options(opened.lens), "precision": precision}
         opened.settings.check(opened.lens, {name: chosen[name] for name in asked})
-    if table is not None:
-        table.fit(opened.metadata)
     return opened
 
 
-def _build(
-    index: Index,
-    table: _Table,
-    request: options.Request,
-    truncate: bool,
-    update: bool,
-    chunk: int,
-    ray: str | None,
-    workers: int | None,
-    restart: bool,
-) -> None:
-    from pairlens.cli.counting import counting
-    from pairlens.corpus.ingest import IngestRun
-
-    run = IngestRun(index, table.data, table.layout, truncate=truncate, update=update, chunk=chunk)
-    with counting("indexing", table.data.count()) as advance:
-        report = run(cluster=cluster_of(ray, workers, index, request.device), restart=restart, progress=advance)
+def _ingest(run: IngestRun, cluster: Cluster | None, *, restart: bool) -> None:
+    """Index the texts of a table, and print the counts."""
+    with resumable(), counting("indexing", run.data.count()) as advance:
+        report = run(cluster=cluster, restart=restart, progress=advance)
     counts = f"{report.added} added, {report.updated} updated, {report.there} there before"
-    tell(f"{len(index)} texts in {index.path}: {counts}")
-    for what, count, more in (
-        ("rows that could not be used", report.rejected, f" ({run.rejects})"),
-        ("texts longer than the model takes, of which only the beginning is indexed", report.truncated, ""),
-    ):
-        if count:
-            tell(f"{what}: {count}{more}", "warning: ", "yellow")
+    tell(f"{len(run.index)} texts in {run.index.path}: {counts}")
+    warn_of("rows that could not be used", report.rejected, f" ({run.rejects})")
+    warn_of("texts longer than the model takes, of which only the beginning is indexed", report.truncated)
 
 
 def _verify(index: Index, sample: int) -> None:
-    from pairlens.cli.session import busy
-
     with busy("verifying"):
         result = index.verify(sample)
     if not result.passed:

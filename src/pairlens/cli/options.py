@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,114 +18,80 @@ if TYPE_CHECKING:
     from pairlens.lens import Lens
 
 HOW = "How to explain"
-Model = Annotated[
-    str | None,
-    typer.Option("--model", "-m", help="A hub id or a folder. By default all-MiniLM-L6-v2.", show_default=False),
-]
-Device = Annotated[str | None, typer.Option(help="Where to compute: cpu, cuda, mps.", show_default=False)]
+how = partial(typer.Option, rich_help_panel=HOW)
+"""An option in the panel `HOW` of the help text."""
+Model = Annotated[str | None, typer.Option("--model", "-m", help="A hub id or a folder. By default all-MiniLM-L6-v2.")]
+Device = Annotated[str | None, typer.Option(help="Where to compute: cpu, cuda, mps.")]
 Dtype = Annotated[str, typer.Option(help="float32, or float64 for gaps below 1e-6.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Texts longer than the model takes are errors, not warnings.")]
-Level = Annotated[str, typer.Option("--level", "-l", help="token, word or sentence.", rich_help_panel=HOW)]
+ColumnA = Annotated[str | None, typer.Option(help="The column of text a.")]
+ColumnB = Annotated[str | None, typer.Option(help="The column of text b.")]
+Top = Annotated[int, typer.Option(min=1, help="How many of the strongest pairs to keep.")]
+Special = Annotated[bool, typer.Option("--special", help="Special tokens may be among those.")]
+Restart = Annotated[bool, typer.Option("--restart", help="Forget what an earlier run has done.")]
+Level = Annotated[str, how("--level", "-l", help="token, word or sentence.")]
 Layer = Annotated[
     int | None,
-    typer.Option(
-        help="For integrated-jacobian: 0, the embedding layer, to the last; -1 is the last. By default 0.",
-        rich_help_panel=HOW,
-        show_default=False,
-    ),
+    how(help="For integrated-jacobian: 0, the embedding layer, to the last; -1 is the last. By default 0."),
 ]
 Method = Annotated[
     str | None,
-    typer.Option(
+    how(
         help="shapley, fade, integrated-jacobian, occlusion or output. By default shapley with larger sets counting "
-        "more (near 1.5), or integrated-jacobian where a layer or a reference is given.",
-        rich_help_panel=HOW,
-        show_default=False,
+        "more (near 1.5), or integrated-jacobian where a layer or a reference is given."
     ),
 ]
 Passes = Annotated[
-    int | None,
-    typer.Option(
-        min=4,
-        help="For shapley: forward passes a text. By default 8 a unit, 160 to 400 in all.",
-        rich_help_panel=HOW,
-        show_default=False,
-    ),
+    int | None, how(min=4, help="For shapley: forward passes a text. By default 8 a unit, 160 to 400 in all.")
 ]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        min=0, help="For shapley: which deletions are tried. By default 0.", rich_help_panel=HOW, show_default=False
-    ),
-]
+Seed = Annotated[int | None, how(min=0, help="For shapley: which deletions are tried. By default 0.")]
 Paper = Annotated[
     bool,
-    typer.Option(
+    how(
         "--exact-to-paper",
         help="The papers' settings: integrated Jacobians three quarters up the layers, 50 equal steps, a padding "
         "reference whose own share is ignored (or shifted away, for an adjusted model).",
-        rich_help_panel=HOW,
     ),
 ]
-Reference = Annotated[
-    str | None,
-    typer.Option(
-        help="For integrated-jacobian: padding, mask or zero. By default padding.",
-        rich_help_panel=HOW,
-        show_default=False,
-    ),
-]
+Reference = Annotated[str | None, how(help="For integrated-jacobian: padding, mask or zero. By default padding.")]
 ReferenceTerms = Annotated[
     str | None,
-    typer.Option(
+    how(
         help="What becomes of the reference's own share: project, shift, keep or ignore. By default project, and "
-        "shift for an adjusted model.",
-        rich_help_panel=HOW,
-        show_default=False,
+        "shift for an adjusted model."
     ),
 ]
-Measure = Annotated[
-    str | None,
-    typer.Option(help="cosine or dot. By default the model's own.", rich_help_panel=HOW, show_default=False),
-]
-Tol = Annotated[
-    float,
-    typer.Option(help="The largest relative gap of either text, for methods that integrate.", rich_help_panel=HOW),
-]
-RoleA = Annotated[
-    str | None,
-    typer.Option(
-        help="query or document: the prompt and the route of text a.", rich_help_panel=HOW, show_default=False
-    ),
-]
-RoleB = Annotated[str | None, typer.Option(help="Likewise for text b.", rich_help_panel=HOW, show_default=False)]
+Measure = Annotated[str | None, how(help="cosine or dot. By default the model's own.")]
+Tol = Annotated[float, how(help="The largest relative gap of either text, for methods that integrate.")]
+RoleA = Annotated[str | None, how(help="query or document: the prompt and the route of text a.")]
+RoleB = Annotated[str | None, how(help="Likewise for text b.")]
 
 
 @dataclass(frozen=True)
 class Request:
     """The model that the user asked for, and how to explain pairs with it."""
 
-    model: str | None
-    device: str | None
-    dtype: str
-    strict: bool
-    method: str | None
-    layer: int | None
-    reference: str | None
-    reference_terms: str | None
-    measure: str | None
-    level: str
-    tol: float
-    role_a: str | None
-    role_b: str | None
-    passes: int | None
-    seed: int | None
-    exact_to_paper: bool
+    model: str | None = None
+    device: str | None = None
+    dtype: str = "float32"
+    strict: bool = False
+    method: str | None = None
+    layer: int | None = None
+    reference: str | None = None
+    reference_terms: str | None = None
+    measure: str | None = None
+    level: str = "word"
+    tol: float = 1e-3
+    role_a: str | None = None
+    role_b: str | None = None
+    passes: int | None = None
+    seed: int | None = None
+    exact_to_paper: bool = False
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Request:
-        """The request among a command's arguments, which are given by name."""
-        return cls(**{field.name: arguments[field.name] for field in fields(cls)})
+        """The request among a command's arguments, by name; options that the command lacks have their defaults."""
+        return cls(**{field.name: arguments[field.name] for field in fields(cls) if field.name in arguments})
 
     def load(self) -> Lens:
         """The lens on the request's model."""
@@ -132,26 +99,30 @@ class Request:
 
     def options(self, lens: Lens) -> dict[str, Any]:
         """The keyword arguments of `Lens.explain`."""
-        given = asdict(self)
-        roles = given.pop("role_a"), given.pop("role_b")
-        for name in ("model", "device", "dtype", "strict"):
-            given.pop(name)
-        passes, seed, paper = given.pop("passes"), given.pop("seed"), given.pop("exact_to_paper")
-        if paper:
+        names = ("method", "layer", "reference", "reference_terms", "measure", "level", "tol")
+        given: dict[str, Any] = {name: getattr(self, name) for name in names}
+        if self.exact_to_paper:
             for name in ("method", "reference", "reference_terms"):
                 if given[name] is not None:
                     raise InputError(
                         f"--exact-to-paper says what --{name.replace('_', '-')} is: leave one of them out."
                     )
-            given = {**given, **_paper(lens, self.layer)}
-        if passes is not None or seed is not None:
+            given |= _paper(lens, self.layer)
+        if self.passes is not None or self.seed is not None:
             if given["method"] not in (None, "shapley") or self.layer is not None or self.reference is not None:
                 raise InputError("--passes and --seed are for --method shapley.")
             from pairlens.methods.shapley import NEAR, Shapley
 
             near = NEAR if given["method"] is None else 1.0
-            given["method"] = Shapley(passes=passes, seed=seed or 0, near=near)
-        return {**given, "roles": roles}
+            given["method"] = Shapley(passes=self.passes, seed=self.seed or 0, near=near)
+        return {**given, "roles": (self.role_a, self.role_b)}
+
+
+def both_columns(column_a: str | None, column_b: str | None) -> tuple[str, str] | None:
+    """The columns of the two texts, if both are named."""
+    if (column_a is None) != (column_b is None):
+        raise InputError("--column-a and --column-b go together: give both or none.")
+    return None if column_a is None or column_b is None else (column_a, column_b)
 
 
 def load_lens(model: str | None, device: str | None, dtype: str, *, strict: bool = False) -> Lens:

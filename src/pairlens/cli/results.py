@@ -26,8 +26,7 @@ REJECTED = ("line", "reason", "a", "b")
 def explained(row: PairRow, e: Explanation, top: int, special: bool) -> Record:
     """The record of an explained row: its texts, its numbers and its strongest pairs of units."""
     strongest = [{"a": pair.a.text, "b": pair.b.text, "value": pair.value} for pair in e.top(top, special=special)]
-    record = {"row": row.number, "a": row.a, "b": row.b, **totals(e), "truncated": e.truncated, "top": strongest}
-    return {name: record[name] for name in COLUMNS}
+    return {"row": row.number, "a": row.a, "b": row.b, **totals(e), "truncated": e.truncated, "top": strongest}
 
 
 def rejected(row: PairRow, reason: str) -> Record:

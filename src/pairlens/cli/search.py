@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_format
-import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +12,7 @@ import typer
 from pairlens.cli import options
 from pairlens.cli.corpus import IndexModel, open_index
 from pairlens.cli.explain import Text, read_text
-from pairlens.cli.session import busy, session, tell
+from pairlens.cli.session import busy, session, tell, warn_of, write_out
 from pairlens.errors import ReferenceWarning
 
 if TYPE_CHECKING:
@@ -23,10 +22,8 @@ if TYPE_CHECKING:
 
 SHOWN = 3
 """Strongest pairs that are listed with a hit."""
-Folder = Annotated[Path, typer.Argument(help="The folder of the index.", show_default=False)]
-Level = Annotated[
-    str, typer.Option("--level", "-l", help="Of the query: word, token or sentence.", rich_help_panel=options.HOW)
-]
+Folder = Annotated[Path, typer.Argument(help="The folder of the index.")]
+Level = Annotated[str, options.how("--level", "-l", help="Of the query: word, token or sentence.")]
 Save = Annotated[
     Path | None,
     typer.Option("--save", "-s", help="Also write the hits as an interactive picture: .html.", metavar="FILE"),
@@ -38,15 +35,12 @@ def search(
     index: Folder,
     query: Text,
     k: Annotated[int, typer.Option("-k", min=1, help="How many hits.")] = 10,
-    where: Annotated[
-        str | None, typer.Option(help="A condition on metadata, such as: metadata.year > 2000", show_default=False)
-    ] = None,
+    where: Annotated[str | None, typer.Option(help="A condition on metadata, such as: metadata.year > 2000")] = None,
     approximate: Annotated[
         bool, typer.Option("--approximate", help="Do not look at every text; see pairlens index --approximate.")
     ] = False,
     why_not: Annotated[
-        str | None,
-        typer.Option(help="Instead: what keeps the text of this name below the last hit?", metavar="ID"),
+        str | None, typer.Option(help="Instead: what keeps the text of this name below the last hit?", metavar="ID")
     ] = None,
     model: IndexModel = None,
     device: options.Device = None,
@@ -71,20 +65,17 @@ def search(
         shown, arrange = {"hit": contrast.a, "not": contrast.b}, "side"
         typer.echo(repr(contrast))
     else:
-        with busy("searching"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ReferenceWarning)  # reported once, for all hits
+        # Warnings about references are reported once, for all hits.
+        with busy("searching"), warnings.catch_warnings(action="ignore", category=ReferenceWarning):
             hits = opened.search(text, k, **how)
             shown, arrange = {hit.id: hit.explanation for hit in hits}, "list"
         if json:
-            document = json_format.dumps([_plain(hit) for hit in hits], ensure_ascii=False, indent=2)
-            sys.stdout.buffer.write(document.encode() + b"\n")
-            sys.stdout.flush()
+            write_out(json_format.dumps([_plain(hit) for hit in hits], ensure_ascii=False, indent=2) + "\n")
         else:
             _show(hits)
-        vague = sum(abs(hit.explanation.base) > abs(hit.score) / 2 for hit in hits)
-        if vague and opened.settings.reference_terms == "project":
-            what = "hits whose base is more than half of the score, so that the pairs say little"
-            tell(f"{what}: {vague}", "warning: ", "yellow")
+        if opened.settings.reference_terms == "project":
+            vague = sum(abs(hit.explanation.base) > abs(hit.score) / 2 for hit in hits)
+            warn_of("hits whose base is more than half of the score, so that the pairs say little", vague)
     if save is not None and shown:
         from pairlens.render import html
 
@@ -122,22 +113,12 @@ def _show(hits: list[Hit]) -> None:
 
 
 def listing(hit: Hit, width: int) -> list[Line]:
-    """A hit in a few lines: rank, score and id, the strongest passage, the strongest pairs.
+    """A hit in a few lines: rank, score and id, then the strongest passage and pairs, each after its contribution.
 
     Args:
         hit: the hit.
         width: columns of the terminal.
     """
-    from rich.text import Text as Line
-
-    from pairlens.render.text import clean
-
-    head = [(f"{hit.rank:>3}  ", "dim"), (f"{hit.score:.4f}", "bold"), f"  {clean(hit.id)}"]
-    return [Line.assemble(*head), *_reasons(hit, width)]
-
-
-def _reasons(hit: Hit, width: int) -> list[Line]:
-    """The strongest passage and the strongest pairs, each after its contribution."""
     import textwrap
 
     from rich.style import Style
@@ -156,7 +137,8 @@ def _reasons(hit: Hit, width: int) -> list[Line]:
         return Line.assemble("     ", chip, "  ", (text, style))
 
     first, *rest = textwrap.wrap(clean(unit.text), room, max_lines=4, placeholder=" …")
-    lines = [line(value, first, "bold"), *(Line(" " * 15 + more, "bold") for more in rest)]
+    head = [(f"{hit.rank:>3}  ", "dim"), (f"{hit.score:.4f}", "bold"), f"  {clean(hit.id)}"]
+    lines = [Line.assemble(*head), line(value, first, "bold"), *(Line(" " * 15 + more, "bold") for more in rest)]
     for pair in pairs:
         a = shorten(clean(pair.a.text), room // 2)
         lines.append(line(pair.value, f"{a} · {shorten(clean(pair.b.text), room - len(a) - 3)}", "dim"))

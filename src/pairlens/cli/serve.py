@@ -29,14 +29,12 @@ def serve(
             "-m",
             help="A hub id or a folder, the default first; nothing else can be asked for. Repeatable. By default "
             "all-MiniLM-L6-v2.",
-            show_default=False,
         ),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8000,
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 lets other machines in.")] = "127.0.0.1",
     allow_host: Annotated[
-        list[str] | None,
-        typer.Option(help="A name that the server answers to, besides its address. Repeatable.", show_default=False),
+        list[str] | None, typer.Option(help="A name that the server answers to, besides its address. Repeatable.")
     ] = None,
     device: options.Device = None,
     browser: Annotated[
@@ -55,8 +53,7 @@ def serve(
     except ImportError as error:
         raise MissingExtra(error.name or "fastapi", "web") from error
     names = list(dict.fromkeys(model or [""]))
-    listener = web.listen(host, port)
-    with listener:
+    with web.listen(host, port) as listener:
         lenses = dict(_load(name, device) for name in names)
         limits = web.Limits(chars=max_chars, tokens=max_tokens, total=4 * max_tokens, seconds=max_seconds)
         hosts = [*LOCAL, *([] if host in LOCAL else [f"[{host}]" if ":" in host else host]), *(allow_host or [])]

@@ -6,8 +6,8 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import typer
@@ -64,15 +64,22 @@ def tell(message: str, label: str = "", style: str = "") -> None:
     console.print(Text.assemble((label, style), message), soft_wrap=not console.is_terminal, highlight=False)
 
 
-@contextmanager
-def busy(message: str) -> Iterator[None]:
-    """Show a spinner with a message, in a terminal only."""
+def warn_of(what: str, count: int, more: str = "") -> None:
+    """Write a warning of what was counted, unless the count is 0."""
+    if count:
+        tell(f"{what}: {count}{more}", "warning: ", "yellow")
+
+
+def write_out(result: str) -> None:
+    """Write a result to standard output, in UTF-8 whatever the terminal's encoding is."""
+    sys.stdout.buffer.write(result.encode())
+    sys.stdout.flush()
+
+
+def busy(message: str) -> AbstractContextManager[object]:
+    """Within this context show a spinner with a message, in a terminal only."""
     console = messages()
-    if console.is_terminal:
-        with console.status(message):
-            yield
-    else:
-        yield
+    return console.status(message) if console.is_terminal else nullcontext()
 
 
 @contextmanager
@@ -99,3 +106,31 @@ def measured(message: str) -> Iterator[None]:
 
         with progress.watch(show):
             yield
+
+
+@contextmanager
+def resumable(kept: str = "what is done is kept") -> Iterator[None]:
+    """Say on an interruption what is kept, and that the same command resumes."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        tell(f"interrupted; {kept}. Give the same command again to go on.")
+        raise typer.Exit(130) from error
+
+
+@contextmanager
+def counting(label: str, total: int | None, done: int = 0) -> Iterator[Callable[[int], None]]:
+    """A progress bar on terminals; yields a function to call with the number of rows that were finished.
+
+    Args:
+        label: the text before the bar.
+        total: the number of rows, or None where it is not known.
+        done: rows that an earlier run has finished.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    console = messages()
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=total, completed=done)
+        yield lambda rows: progress.advance(task, rows)

@@ -9,12 +9,11 @@ import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pairlens.errors import InputError, MissingExtra, ModelError, PairlensError, StoreError
-from pairlens.io.files import require_pyarrow
+from pairlens.errors import InputError, ModelError, PairlensError, StoreError
+from pairlens.io.files import require, require_pyarrow
 from pairlens.lens import Lens
 
 LOCAL = "local"
@@ -23,36 +22,17 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class WorkerModel:
-    """How a worker loads the model: by its name, because sending the weights would be slower.
-
-    Attributes:
-        name: a hub id or a folder that every machine sees; None for all-MiniLM-L6-v2.
-        dtype: the dtype of the computation.
-        device: the device; by default a GPU where there is one.
-    """
-
-    name: str | None = None
-    dtype: str = "float32"
-    device: str | None = None
-
-    def __call__(self) -> Lens:
-        """The lens."""
-        return Lens(self.name, self.device, dtype=self.dtype)
-
-
-@dataclass(frozen=True)
 class Cluster:
     """A Ray cluster to compute on.
 
     Attributes:
         address: "local" to start a cluster on this machine, "auto" for one that runs here, or its address.
-        model: the model that every worker loads.
+        model: loads the model in a worker: by its name, because sending the weights would be slower.
         workers: how many workers; by default one for each GPU of the cluster or, where there is none, for each CPU.
     """
 
     address: str
-    model: WorkerModel = WorkerModel()
+    model: Callable[[], Lens] = Lens
     workers: int | None = None
 
     def map(
@@ -66,7 +46,8 @@ class Cluster:
             items: makes the items; called on one of the machines, and read as fast as workers take them.
             make: makes the function; called once by every worker.
         """
-        ray = _require_ray()
+        require("ray.data", "corpus")
+        ray = require("ray", "corpus")
         with _connected(ray, self.address, self.workers):
             gpus = int(ray.cluster_resources().get("GPU", 0))
             workers = self.workers or gpus or max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -220,12 +201,3 @@ def _quiet(ray: Any) -> Iterator[None]:
     finally:
         context.target_max_block_size, context.enable_progress_bars = before[:2]
         logger.setLevel(before[2])
-
-
-def _require_ray() -> Any:
-    try:
-        ray = import_module("ray")
-        import_module("ray.data")
-    except ImportError as error:
-        raise MissingExtra("ray", "corpus") from error
-    return ray

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from pairlens.attribution.contributions import Contributions
 from pairlens.corpus.layout import SHOWN
 from pairlens.corpus.records import Reject, TextRecord, check_finite, to_table
 from pairlens.corpus.settings import IndexSettings
-from pairlens.errors import InputError, NotConverged, NumericalError
+from pairlens.errors import InputError, NotConverged, NumericalError, TruncationWarning
 from pairlens.lens import Lens
 from pairlens.model.loaded import PROBE
 
@@ -43,31 +43,27 @@ class RecordDecomposer:
         """
         rejects: list[Reject] = []
         usable: list[TextRecord] = []
-        truncated = False
         for text in texts:
-            reason, too_long = self._check(text)
-            truncated |= too_long
-            if reason:
+            if reason := self._fault(text):
                 rejects.append(_reject(text, reason))
             else:
                 usable.append(text)
-        with _without_warnings() if truncated else nullcontext():
+        # The column `truncated` says which texts are too long.
+        silence = warnings.catch_warnings(action="ignore", category=TruncationWarning)
+        with silence if self._truncate else nullcontext():
             kept, contributions = self._decompose(usable, rejects)
         return to_table(kept, contributions, self._schema, source), rejects
 
-    def _check(self, text: TextRecord) -> tuple[str, bool]:
-        """What is wrong with a text, or "", and whether the text is longer than the model takes."""
+    def _fault(self, text: TextRecord) -> str:
+        """Why the model cannot read a text, or ""."""
         try:
             read = self._lens.encoder.read(text.text, self._settings.role)
         except InputError as error:
-            return str(error), False
+            return str(error)
         if read.truncated and not self._truncate:
-            count = len(read.tokens)
-            return (
-                f"the text is longer than the {count} tokens that the model takes; --truncate keeps its beginning",
-                True,
-            )
-        return "", read.truncated
+            most = len(read.tokens)
+            return f"the text is longer than the {most} tokens that the model takes; --truncate keeps its beginning"
+        return ""
 
     def _decompose(
         self, texts: list[TextRecord], rejects: list[Reject]
@@ -104,11 +100,3 @@ class RecordDecomposer:
 
 def _reject(text: TextRecord, reason: str) -> Reject:
     return Reject(text.row, text.line, text.id, reason, text.text[:SHOWN])
-
-
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    """Within this context warnings are dropped: the column `truncated` says which texts are too long."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

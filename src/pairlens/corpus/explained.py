@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from pairlens.attribution.explanation import Explanation
+from pairlens.corpus.parts import part_file
 from pairlens.corpus.records import Reject
-from pairlens.errors import InputError, StoreError
-from pairlens.io.files import require_pyarrow, whole_file
+from pairlens.io.files import require_pyarrow
 from pairlens.io.rows import TOTALS, totals
+
+PLACES = ("a_start", "a_end", "b_start", "b_end")
+"""The columns that say where the characters of a pair of units begin and end in texts a and b."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +31,7 @@ class PairRequest:
 def to_record(request: PairRequest, e: Explanation, top: int, *, special: bool) -> dict[str, Any]:
     """The row of an explained pair, with the `top` strongest pairs of units by their characters."""
     strongest = [
-        {
-            "a_start": pair.a.start,
-            "a_end": pair.a.end,
-            "b_start": pair.b.start,
-            "b_end": pair.b.end,
-            "value": pair.value,
-        }
+        dict(zip(PLACES, (pair.a.start, pair.a.end, pair.b.start, pair.b.end), strict=True), value=pair.value)
         for pair in e.top(top, special=special)
     ]
     names = {"row": request.row, "a": request.a, "b": request.b}
@@ -49,7 +46,7 @@ def part_path(folder: Path, number: int) -> Path:
 def write_part(path: Path, records: Sequence[dict[str, Any]], rejects: Sequence[Reject]) -> None:
     """Write a file of explained pairs in the order of their rows; its metadata lists the rejected rows."""
     pa, parquet = require_pyarrow()
-    place = [(f"{side}_{end}", pa.int32()) for side in "ab" for end in ("start", "end")]
+    place = [(name, pa.int32()) for name in PLACES]
     schema = pa.schema(
         [
             ("row", pa.int64()),
@@ -63,11 +60,8 @@ def write_part(path: Path, records: Sequence[dict[str, Any]], rejects: Sequence[
     listed = [asdict(reject) for reject in sorted(rejects, key=lambda reject: reject.row)]
     schema = schema.with_metadata({"pairlens": json.dumps({"rejects": listed})})
     table = pa.Table.from_pylist(sorted(records, key=lambda record: record["row"]), schema=schema)
-    try:
-        with whole_file(path) as file:
-            parquet.write_table(table, file)
-    except InputError as error:
-        raise StoreError(f"{error} Make room, and start again: nothing that was done is lost.") from error
+    with part_file(path) as file:
+        parquet.write_table(table, file)
 
 
 def read_counts(path: Path) -> tuple[int, list[dict[str, Any]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pairlens
 from pairlens.attribution.contrast import Contrast
@@ -23,11 +23,9 @@ from pairlens.corpus.writer import Report, Writer
 from pairlens.errors import InputError, choose, whole
 from pairlens.io.tables import in_blocks
 from pairlens.lens import Lens
+from pairlens.methods import Method
 from pairlens.model.loaded import PROBE
 from pairlens.model.tokenize import check_text
-
-if TYPE_CHECKING:
-    from pairlens.lens import Method
 
 FORMAT, VERSION = "pairlens.index", 1
 CHUNK = 64
@@ -208,7 +206,7 @@ class Index:
         where: str | None = None,
         approximate: bool = False,
         level: str | None = None,
-        method: Method | None = None,
+        method: str | Method | None = None,
     ) -> list[Hit]:
         """The k texts nearest to a query, each with its explanation.
 
@@ -230,7 +228,7 @@ class Index:
         return find(self.store, asked, self.settings, self._common, k, where, approximate=approximate)
 
     def explain(
-        self, query: str, text_id: str, *, level: str | None = None, method: Method | None = None
+        self, query: str, text_id: str, *, level: str | None = None, method: str | Method | None = None
     ) -> Explanation:
         """Why a query and a text of the index are as similar as they are; arguments as for `search`."""
         return explain(self._query(query, level, method).contributions, self.contributions([text_id])[0], self.settings)
@@ -310,7 +308,7 @@ class Index:
             report += writer.write(*writer.prepare(read, decompose))
         return report
 
-    def _query(self, query: str, level: str | None, method: Method | None) -> Query:
+    def _query(self, query: str, level: str | None, method: str | Method | None) -> Query:
         """The query with its embedding and contributions; recent queries are cached."""
         check_text(query)
         key = (query, level, repr(method))

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairlens.corpus.index import CHUNK, Index
 from pairlens.corpus.layout import Layout
-from pairlens.corpus.parts import Done, IngestStage, Parts, read_blocks
+from pairlens.corpus.parts import Done, IngestStage, Parts, map_blocks, read_blocks
 from pairlens.corpus.writer import COUNTS, Report, Writer
 from pairlens.errors import StoreError, whole
 from pairlens.io.files import require_pyarrow
@@ -100,7 +100,7 @@ class IngestRun:
             if progress:
                 progress(commits.rows)
             if not commits.finished:
-                with closing(self._map(commits.block, cluster)) as parts_done:
+                with closing(self._make_parts(commits.block, cluster)) as parts_done:
                     for done in parts_done:
                         commits.take(done)
                         if progress:
@@ -108,17 +108,11 @@ class IngestRun:
                 commits.finish()
         return commits.report
 
-    def _map(self, start: int, cluster: Cluster | None) -> Generator[Done]:
+    def _make_parts(self, start: int, cluster: Cluster | None) -> Generator[Done]:
         """Every block from a number on as a part, in any order."""
-        arguments = (self.folder / "parts").resolve(), self.source
-        options: dict[str, Any] = {"truncate": self.truncate, "update": self.update}
-        read = partial(read_blocks, self.data, self.layout, self.chunk, start)
-        if cluster is None:
-            yield from map(IngestStage(self.index, *arguments, **options), read())
-        else:
-            yield from cluster.map(
-                read, partial(IngestStage.load, cluster.model, self.index.path.resolve(), *arguments, **options)
-            )
+        folder = (self.folder / "parts").resolve()
+        make = partial(IngestStage, folder=folder, source=self.source, truncate=self.truncate, update=self.update)
+        return map_blocks(make, partial(read_blocks, self.data, self.layout, self.chunk, start), self.index, cluster)
 
 
 class _Commits:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pairlens.corpus.records import TYPES, Reject, TextRecord
 from pairlens.errors import InputError, choose
-from pairlens.io.tables import InputRow, InputTable
+from pairlens.io.tables import InputRow, InputTable, find_columns
 
 KNOWN = ("text", "abstract", "passage", "document", "content", "contents", "body", "sentence")
 """Known names of the column of texts; the first one that a table has counts."""
@@ -48,15 +48,13 @@ class Layout:
         """
         names = table.columns
         if text is None:
-            spelled = {name.strip().lower(): name for name in reversed(names)}
-            text = next(
-                (spelled[name] for name in KNOWN if name in spelled), next(iter(names)) if len(names) == 1 else None
-            )
-            if text is None:
+            candidates = find_columns(names, [(name,) for name in KNOWN]) or tuple(names)
+            if len(candidates) != 1:
                 raise InputError(
                     f"which of the columns {', '.join(names)} of {table.name} holds the texts? "
                     "Name it with --text-column."
                 )
+            text = candidates[0]
         choose("column", text, names)
         if id_column is not None:
             choose("column", id_column, names)
@@ -67,6 +65,15 @@ class Layout:
         for kind in kept.values():
             choose("type of metadata", kind, TYPES)
         return cls(text, id_column, kept)
+
+    def fit(self, table: InputTable, kept: Mapping[str, str], named: Iterable[str]) -> Layout:
+        """The layout with the metadata that an index keeps and the table has; raises where a user named other."""
+        unknown = [name for name in named if name not in kept]
+        if unknown:
+            raise InputError(
+                f"the index keeps no metadata {unknown[0]!r}; it was made with {', '.join(kept) or 'none'}."
+            )
+        return replace(self, metadata={name: kind for name, kind in kept.items() if name in table.columns})
 
     def read(self, row: InputRow) -> TextRecord | Reject:
         """The text of a row, or why the row cannot be indexed."""

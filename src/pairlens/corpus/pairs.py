@@ -12,20 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairlens.attribution.contributions import Contributions
-from pairlens.attribution.treatments import explain
 from pairlens.corpus.explained import PairRequest, part_path, read_counts, to_record, write_part
 from pairlens.corpus.index import Index
-from pairlens.corpus.parts import Done
+from pairlens.corpus.parts import Done, map_blocks
 from pairlens.corpus.records import Reject
+from pairlens.corpus.search import explain
 from pairlens.errors import InputError, NotConverged, NumericalError, ReferenceWarning, choose
 from pairlens.io.files import make_folder, whole_file
 from pairlens.io.journal import Journal
 from pairlens.io.tables import InputRow, InputTable, in_blocks
-from pairlens.lens import Lens
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from pairlens.corpus.cluster import Cluster
 
 PART = 16_384
@@ -85,10 +82,11 @@ class PairRequests:
         return enumerate(in_blocks(map(self.read, self.data.rows()), PART))
 
 
+@dataclass(frozen=True)
 class PairStage:
     """Turns a block of pairs into a file of explanations, in this process or in a worker.
 
-    Args:
+    Attributes:
         index: the index that explains the pairs.
         folder: the folder of the files.
         queries: whether the first side is a text.
@@ -96,60 +94,53 @@ class PairStage:
         special: whether special tokens may be among those.
     """
 
-    def __init__(self, index: Index, folder: Path, *, queries: bool, top: int, special: bool) -> None:
-        self._index = index
-        self._folder = folder
-        self._queries = queries
-        self._top = top
-        self._special = special
-
-    @classmethod
-    def load(cls, model: Callable[[], Lens], path: Path, folder: Path, *, queries: bool, **options: Any) -> PairStage:
-        """A stage in a worker on any machine; the worker loads the model only for queries."""
-        return cls(Index.open(path, model() if queries else None), folder, queries=queries, **options)
+    index: Index
+    folder: Path
+    queries: bool
+    top: int
+    special: bool
 
     def __call__(self, block: tuple[int, Sequence[PairRequest | Reject]]) -> Done:
         """Explain a block of pairs, unless its file exists."""
         number, rows = block
-        path = part_path(self._folder, number)
+        path = part_path(self.folder, number)
         if not path.exists():
             requests = [row for row in rows if isinstance(row, PairRequest)]
             rejects = [row for row in rows if isinstance(row, Reject)]
             # Neighbours that share a text fetch it once.
             requests.sort(key=lambda request: (request.a, request.b))
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ReferenceWarning)  # the file has every pair's base
+            # The file has every pair's base, so a warning of large bases would add nothing.
+            with warnings.catch_warnings(action="ignore", category=ReferenceWarning):
                 records = [record for some in in_blocks(requests, TOGETHER) for record in self._explain(some, rejects)]
             write_part(path, records, rejects)
         return Done(number, len(rows))
 
     def _explain(self, requests: list[PairRequest], rejects: list[Reject]) -> Iterator[dict[str, Any]]:
         """The records of pairs; those that cannot be explained go to `rejects`."""
-        wanted = [name for request in requests for name in ((request.b,) if self._queries else (request.a, request.b))]
-        texts, settings = self._index.find(wanted), self._index.settings
-        queries, failed = self._decompose(requests) if self._queries else (texts, {})
+        wanted = [name for request in requests for name in ((request.b,) if self.queries else (request.a, request.b))]
+        texts = self.index.find(wanted)
+        queries, failed = self._decompose(requests) if self.queries else (texts, {})
         for request in requests:
             missing = [name for name, known in ((request.a, queries), (request.b, texts)) if name not in known]
             try:
                 if missing:
                     raise InputError(failed.get(missing[0], f"the index has no text {missing[0]!r:.80}"))
-                terms, measure = settings.reference_terms, settings.measure
-                e = explain(queries[request.a], texts[request.b], reference_terms=terms, measure=measure, many=True)
-                yield to_record(request, e, self._top, special=self._special)
+                e = explain(queries[request.a], texts[request.b], self.index.settings, many=True)
+                yield to_record(request, e, self.top, special=self.special)
             except InputError as error:
                 rejects.append(Reject(request.row, request.line, request.b, str(error), request.a))
 
     def _decompose(self, requests: Sequence[PairRequest]) -> tuple[dict[str, Contributions], dict[str, str]]:
         """The contributions of the queries, and why the other queries cannot be decomposed."""
         texts = list(dict.fromkeys(request.a for request in requests))
-        options = self._index.settings.query_options()
+        options = self.index.settings.query_options()
         queries: dict[str, Contributions] = {}
         failed: dict[str, str] = {}
         for batches in ([texts], [[text] for text in texts]):  # all together or, where that fails, one by one
             queries, failed = {}, {}
             for batch in batches:
                 try:
-                    queries |= {c.text: c for c in self._index.lens.decompose(batch, progress=False, **options)}
+                    queries |= {c.text: c for c in self.index.lens.decompose(batch, progress=False, **options)}
                 except (InputError, NotConverged, NumericalError) as error:
                     failed |= dict.fromkeys(batch, str(error))
             if not failed:
@@ -203,25 +194,14 @@ def explain_pairs(
     with Journal(out / "journal.jsonl", asked) as journal:
         journal.keep(1, 2**63)
         journal.append([{"started": True}])  # from now on the files of the folder belong to this run
-        options: dict[str, Any] = {"queries": pairs.queries, "top": top, "special": special}
+        make = partial(PairStage, folder=out.resolve(), queries=pairs.queries, top=top, special=special)
         count = 0
-        with closing(_map(index, pairs, out, cluster, options)) as blocks:
+        with closing(map_blocks(make, pairs.blocks, index, cluster, loads_model=pairs.queries)) as blocks:
             for block in blocks:
                 count = max(count, block.number + 1)
                 if progress:
                     progress(block.rows)
         return _finish(out, count)
-
-
-def _map(
-    index: Index, pairs: PairRequests, out: Path, cluster: Cluster | None, options: dict[str, Any]
-) -> Generator[Done]:
-    """Explain every block, in this process or on a cluster."""
-    if cluster is None:
-        yield from map(PairStage(index, out, **options), pairs.blocks())
-    else:
-        stage = partial(PairStage.load, cluster.model, index.path.resolve(), out.resolve(), **options)
-        yield from cluster.map(pairs.blocks, stage)
 
 
 def _open_folder(out: Path, *, restart: bool) -> None:

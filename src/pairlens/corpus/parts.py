@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from pairlens.corpus.index import Index
 from pairlens.corpus.layout import Layout
@@ -17,13 +19,12 @@ from pairlens.io.files import require_pyarrow, whole_file
 from pairlens.io.tables import InputTable, in_blocks
 from pairlens.lens import Lens
 
+if TYPE_CHECKING:
+    from pairlens.corpus.cluster import Cluster
 
-@dataclass(frozen=True)
-class RowBlock:
-    """Rows that are decomposed together, and the number of the block, from 0."""
-
-    number: int
-    rows: list[TextRecord | Reject]
+Block = TypeVar("Block")
+RowBlock = tuple[int, list[TextRecord | Reject]]
+"""The number of a block, from 0, and its rows, which are decomposed together."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,16 @@ class Done:
 
     number: int
     rows: int
+
+
+@contextmanager
+def part_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a part for writing, whole or not at all; raises StoreError where it cannot be written."""
+    try:
+        with whole_file(path) as file:
+            yield file
+    except InputError as error:
+        raise StoreError(f"{error} Make room, and start again: nothing that was done is lost.") from error
 
 
 class Parts:
@@ -49,11 +60,8 @@ class Parts:
         pa, _ = require_pyarrow()
         beside = {"known": [asdict(t) for t in known], "rejects": [asdict(r) for r in rejects], "rows": count}
         described = rows.replace_schema_metadata({"pairlens": json.dumps(beside)})
-        try:
-            with whole_file(self.path(number)) as file, pa.ipc.new_file(file, described.schema) as writer:
-                writer.write_table(described)
-        except InputError as error:
-            raise StoreError(f"{error} Make room, and start again: nothing that was done is lost.") from error
+        with part_file(self.path(number)) as file, pa.ipc.new_file(file, described.schema) as writer:
+            writer.write_table(described)
 
     def read(self, number: int) -> tuple[Any, list[TextRecord], list[Reject], int]:
         """The arguments that `write` was called with."""
@@ -63,10 +71,6 @@ class Parts:
         beside = json.loads(rows.schema.metadata[b"pairlens"])
         known, rejects = [TextRecord(**t) for t in beside["known"]], [Reject(**r) for r in beside["rejects"]]
         return rows.replace_schema_metadata(), known, rejects, beside["rows"]
-
-    def count(self, number: int) -> int | None:
-        """How many rows of the table a part covers; None where there is no such part."""
-        return self.read(number)[3] if self.path(number).exists() else None
 
     def clear(self, until: int | None = None) -> None:
         """Delete the parts before a number, or all of them."""
@@ -96,16 +100,12 @@ class IngestStage:
         self._writer = Writer(index.store, source, update=update)
         self._decompose = index.decomposer(truncate=truncate)
 
-    @classmethod
-    def load(cls, model: Callable[[], Lens], path: Path, folder: Path, source: str, **options: Any) -> IngestStage:
-        """A stage in a worker, which loads the model for itself."""
-        return cls(Index.open(path, model()), folder, source, **options)
-
     def __call__(self, block: RowBlock) -> Done:
         """Decompose a block, unless its part exists."""
-        if self._parts.count(block.number) is None:
-            self._parts.write(block.number, *self._writer.prepare(block.rows, self._decompose), len(block.rows))
-        return Done(block.number, len(block.rows))
+        number, rows = block
+        if not self._parts.path(number).exists():
+            self._parts.write(number, *self._writer.prepare(rows, self._decompose), len(rows))
+        return Done(number, len(rows))
 
 
 def read_blocks(data: InputTable, layout: Layout, chunk: int, start: int) -> Iterator[RowBlock]:
@@ -117,5 +117,33 @@ def read_blocks(data: InputTable, layout: Layout, chunk: int, start: int) -> Ite
         chunk: rows of a block.
         start: the first number.
     """
-    rows = map(layout.read, data.rows(start * chunk))
-    return (RowBlock(number, block) for number, block in enumerate(in_blocks(rows, chunk), start))
+    return enumerate(in_blocks(map(layout.read, data.rows(start * chunk)), chunk), start)
+
+
+def map_blocks(
+    make: Callable[[Index], Callable[[Block], Done]],
+    read: Callable[[], Iterator[Block]],
+    index: Index,
+    cluster: Cluster | None,
+    *,
+    loads_model: bool = True,
+) -> Generator[Done]:
+    """Apply a stage to every block; the results come in any order.
+
+    Args:
+        make: makes the stage that works with an index.
+        read: reads the blocks.
+        index: the index.
+        cluster: where to compute, or None for this process.
+        loads_model: whether workers load the model.
+    """
+    if cluster is None:
+        yield from map(make(index), read())
+    else:
+        model = cluster.model if loads_model else None
+        yield from cluster.map(read, partial(_open_and_make, make, index.path.resolve(), model))
+
+
+def _open_and_make(make: Callable[[Index], Any], path: Path, model: Callable[[], Lens] | None) -> Any:
+    """A worker's own stage, on an index and a model that the worker opens for itself."""
+    return make(Index.open(path, None if model is None else model()))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pairlens.attribution.contributions import Contributions
-from pairlens.errors import InputError, MissingExtra
+from pairlens.errors import InputError
 from pairlens.io.files import require_pyarrow
 from pairlens.shapes import Array
 from pairlens.text import Unit
@@ -46,15 +46,6 @@ class Reject:
     id: str
     reason: str
     text: str = ""
-
-
-def require_lancedb() -> Any:
-    """The module lancedb."""
-    try:
-        import lancedb
-    except ImportError as error:
-        raise MissingExtra("lancedb", "corpus") from error
-    return lancedb
 
 
 def make_schema(dim: int, metadata: Mapping[str, str], precision: str) -> Any:
@@ -128,7 +119,7 @@ def to_table(texts: Sequence[TextRecord], decomposed: Sequence[Contributions], s
         "line": [text.line for text in texts],
     }
     wider = schema.append(pa.field("line", pa.int64()))
-    return pa.table([_column(columns[f.name], f.type) for f in wider], schema=wider)
+    return pa.Table.from_pydict(columns, schema=wider)
 
 
 def check_finite(c: Contributions, precision: str) -> None:
@@ -196,8 +187,3 @@ def vectors_of(column: Any) -> Array:
     pa, _ = require_pyarrow()
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return whole.flatten().to_numpy(zero_copy_only=False).reshape(len(whole), whole.type.list_size)
-
-
-def _column(values: Any, kind: Any) -> Any:
-    pa, _ = require_pyarrow()
-    return values if isinstance(values, pa.Array) else pa.array(values, kind)

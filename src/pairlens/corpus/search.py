@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,18 +58,16 @@ class Queries:
     """A cache of recent queries with their embeddings and contributions. Threads may share it."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
+        self._recent: dict[tuple[Any, ...], Query] = {}
         self._lock = threading.Lock()
 
     def get(self, key: tuple[Any, ...], make: Callable[[], Query]) -> Query:
         """The cached query of a key, or a new one from `make`."""
         with self._lock:
-            if key not in self._kept:
-                self._kept[key] = make()
-            self._kept.move_to_end(key)
-            while len(self._kept) > REMEMBERED:
-                self._kept.popitem(last=False)
-            return self._kept[key]
+            query = self._recent[key] = self._recent.pop(key, None) or make()  # the key moves to the end
+            if len(self._recent) > REMEMBERED:
+                del self._recent[next(iter(self._recent))]
+            return query
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +120,9 @@ class Hit:
         return f"Hit({self.rank}, {self.id!r}, {self.score:.4f}, {unit.text!r:.60} {value:+.3f})"
 
 
-def explain(a: Contributions, b: Contributions, settings: IndexSettings) -> Explanation:
-    """The explanation of two texts as an index's settings have it."""
-    return treatments.explain(a, b, reference_terms=settings.reference_terms, measure=settings.measure)
+def explain(a: Contributions, b: Contributions, settings: IndexSettings, *, many: bool = False) -> Explanation:
+    """The explanation of two texts as an index's settings have it; `many` as for `treatments.explain`."""
+    return treatments.explain(a, b, reference_terms=settings.reference_terms, measure=settings.measure, many=many)
 
 
 def find(
@@ -154,15 +151,12 @@ def find(
             break
         asked *= 2
     chosen = table.take(np.array(order[:k], dtype=np.int64))
-    hits = zip(order, from_table(chosen, common), chosen.select(_shown_columns(chosen)).to_pylist(), strict=False)
+    shown = chosen.select([name for name in ("id", "text", "metadata") if name in chosen.column_names])
+    hits = zip(order, from_table(chosen, common), shown.to_pylist(), strict=False)
     return [
         Hit(rank, row["id"], float(scores[i]), row["text"], row.get("metadata") or {}, query, c, settings)
         for rank, (i, c, row) in enumerate(hits, 1)
     ]
-
-
-def _shown_columns(table: Any) -> list[str]:
-    return [name for name in ("id", "text", "metadata") if name in table.column_names]
 
 
 def _score(query: Array, embeddings: Array, measure: str) -> Array:

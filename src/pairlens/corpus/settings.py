@@ -49,32 +49,10 @@ class IndexSettings:
     precision: str
 
     @classmethod
-    def of(
-        cls,
-        lens: Lens,
-        *,
-        level: str = "sentence",
-        method: str | Method | None = None,
-        layer: int | None = None,
-        reference: str | None = None,
-        reference_terms: str | None = None,
-        measure: str | None = None,
-        rule: Rule | None = None,
-        tol: float = 1e-3,
-        precision: str = "float16",
-    ) -> IndexSettings:
-        """The settings that a user asked for, checked, with defaults filled in."""
+    def of(cls, lens: Lens, *, level: str = "sentence", precision: str = "float16", **options: Any) -> IndexSettings:
+        """The settings that a user asked for, checked, with defaults filled in; `options` as for `Lens.explain`."""
         level = choose("level of an index", level, LEVELS)
-        resolved = lens.resolve(
-            method=method,
-            layer=layer,
-            reference=reference,
-            reference_terms=reference_terms,
-            measure=measure,
-            level=level,
-            rule=rule,
-            tol=tol,
-        )
+        resolved = lens.resolve(level=level, **options)
         role = "document" if lens.encoder.has_layers else None
         chosen = resolved.method
         if chosen is None:

@@ -8,15 +8,14 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from pairlens.corpus.records import require_lancedb
 from pairlens.errors import InputError, StoreError
-from pairlens.io.files import require_pyarrow
+from pairlens.io.files import require, require_pyarrow
+from pairlens.io.tables import in_blocks
 from pairlens.shapes import Array
 
 try:
@@ -89,10 +88,10 @@ class Store:
         """The table's columns."""
         return self._table.schema.remove_metadata()
 
-    def count(self, where: str | None = None) -> int:
+    def count(self) -> int:
         """How many rows there are."""
-        with self._asking(where):
-            return self._table.count_rows(where)
+        with self._asking():
+            return self._table.count_rows()
 
     def has(self, name: str, where: str) -> bool:
         """Whether the row with this id fits a filter."""
@@ -102,14 +101,13 @@ class Store:
     def fetch(self, ids: Iterable[str], columns: Sequence[str] | None = None) -> Any:
         """The rows with these ids, in any order; ids that the table does not have are left out."""
         pa, _ = require_pyarrow()
-        distinct = iter(dict.fromkeys(ids))
+        names = list(columns or self.schema.names)
         tables = []
         with self._asking():
-            while asked := list(islice(distinct, ASKED)):
-                question = self._table.search().where(f"id IN ({', '.join(map(_quoted, asked))})").limit(len(asked))
-                tables.append((question if columns is None else question.select(list(columns))).to_arrow())
-        chosen = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
-        return pa.concat_tables([table.replace_schema_metadata() for table in tables] or [chosen.empty_table()])
+            for asked in in_blocks(dict.fromkeys(ids), ASKED):
+                query = self._table.search().where(_is_one_of(asked)).limit(len(asked)).select(names)
+                tables.append(query.to_arrow().replace_schema_metadata())
+        return pa.concat_tables(tables or [pa.schema([self.schema.field(name) for name in names]).empty_table()])
 
     def nearest(self, vector: Array, k: int, measure: str, where: str | None, *, approximate: bool) -> Any:
         """The k rows nearest to a vector, all their columns as they were at one moment."""
@@ -166,12 +164,9 @@ class Store:
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete the rows with these ids; returns how many were deleted."""
-        distinct, gone = iter(dict.fromkeys(ids)), 0
         with self.writing(), self._changing():
-            while asked := list(islice(distinct, ASKED)):
-                result = self._table.delete(f"id IN ({', '.join(map(_quoted, asked))})")
-                gone += result.num_deleted_rows
-        return gone
+            conditions = map(_is_one_of, in_blocks(dict.fromkeys(ids), ASKED))
+            return sum(self._table.delete(condition).num_deleted_rows for condition in conditions)
 
     def optimize(self) -> None:
         """Merge small files, update the index on `id`, and delete old versions."""
@@ -232,7 +227,12 @@ class Store:
 
 def _connect(path: Path) -> Any:
     # Every query reads the newest version.
-    return require_lancedb().connect(str(path), read_consistency_interval=timedelta(0))
+    return require("lancedb", "corpus").connect(str(path), read_consistency_interval=timedelta(0))
+
+
+def _is_one_of(ids: Sequence[str]) -> str:
+    """The SQL condition for rows with these ids."""
+    return f"id IN ({', '.join(map(_quoted, ids))})"
 
 
 def _quoted(name: str) -> str:

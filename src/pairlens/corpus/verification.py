@@ -57,8 +57,7 @@ def verify(
     """
     rows = store.sample(sample, seed)
     wrong, worst = [], 0.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TruncationWarning)
+    with warnings.catch_warnings(action="ignore", category=TruncationWarning):
         for name, stored in zip(rows.column("id").to_pylist(), from_table(rows, common), strict=True):
             try:
                 (fresh,) = lens.decompose([stored.text], progress=False, **settings.options())

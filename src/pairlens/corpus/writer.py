@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,7 @@ class Writer:
         texts = [text for text in given if isinstance(text, TextRecord)]
         stored_rows = self._look_up([text.id for text in texts])
         spared = ("added", "there", "other")
-        known = [t for t in texts if t.id in stored_rows and self._verdict(_entry(t), stored_rows[t.id]) in spared]
+        known = [t for t in texts if t.id in stored_rows and self._verdict(asdict(t), stored_rows[t.id]) in spared]
         rows_of_known = {text.row for text in known}
         rows, bad = decompose([text for text in texts if text.row not in rows_of_known], self._source)
         return rows, known, [*bad, *(reject for reject in given if isinstance(reject, Reject))]
@@ -114,7 +114,7 @@ class Writer:
         """The report, the places of the rows to write, and whether some of them replace others."""
         columns = rows.select([*self._columns, "line"]).to_pylist()
         entries: list[dict[str, Any]] = [{**entry, "place": i} for i, entry in enumerate(columns)]
-        entries = sorted([*entries, *map(_entry, known)], key=lambda entry: entry["row"])
+        entries = sorted([*entries, *map(asdict, known)], key=lambda entry: entry["row"])
         stored_rows = self._look_up([entry["id"] for entry in entries])
         first: dict[str, int] = {}
         bad, fresh = list(rejects), []
@@ -155,10 +155,6 @@ class Writer:
     def _is_same_row(self, entry: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
         """Whether a row is in the index already, from an earlier attempt of the same run."""
         return bool(self._source) and (stored["source"], stored["row"]) == (self._source, entry["row"])
-
-
-def _entry(text: TextRecord) -> dict[str, Any]:
-    return {"id": text.id, "text": text.text, "metadata": text.metadata, "row": text.row, "line": text.line}
 
 
 def _rejected(entry: Mapping[str, Any], reason: str) -> Reject:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -48,7 +48,7 @@ def check_folder(path: Path) -> None:
 
 
 def make_folder(folder: Path, option: str) -> Path:
-    """Make a folder where it does not exist; `option` is the command-line option that names it."""
+    """Make a folder where it does not exist; `option` is what the user can change, such as "--output"."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -66,10 +66,8 @@ def versions(*more: str) -> dict[str, str]:
     """The installed versions of the packages that results depend on; packages that are missing are left out."""
     installed = {}
     for name in ("pairlens", "torch", "transformers", "sentence-transformers", "numpy", *more):
-        try:
+        with suppress(PackageNotFoundError):
             installed[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return installed
 
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from pairlens.errors import InputError, choose
 from pairlens.io.files import sha256
 from pairlens.io.readers import DELIMITED, SUFFIXES, Record, column_types, load_hub_dataset, open_parquet, read_records
-from pairlens.io.tables import is_hub_dataset
+from pairlens.io.tables import find_columns, is_hub_dataset
 
 TEXT_COLUMNS = (
     ("a", "b"),
@@ -88,7 +88,7 @@ class PairTable:
         if self.columns or self.path.suffix.lower() not in DELIMITED:
             return True
         first = next(read_records(self.path, utf8=True), Record(1, []))
-        return _find_texts(first.content or [], None) is not None
+        return bool(_find_texts(first.content or [], None))
 
     def fingerprint(self) -> str:
         """A hash of the file's content; of a hub dataset, of its pairs."""
@@ -121,7 +121,7 @@ class PairTable:
                         f"{self.path}: line {line} has one column, and a pair has two. Is the {separator} "
                         "what separates them?"
                     )
-                if names is not None:
+                if names:
                     places = [cells.index(name) for name in (*names, *_find_score(cells, self.score))]
                     continue
                 if self.score is not None:
@@ -144,11 +144,10 @@ class PairTable:
         with open_parquet(self.path) as file:
             types = column_types(file.schema_arrow)
         names = _find_texts(list(types), self.columns)
-        if names is None:
-            texts = [name for name, kind in types.items() if kind == "text"]
-            if len(texts) < 2:
+        if not names:
+            names = tuple(name for name, kind in types.items() if kind == "text")[:2]
+            if len(names) < 2:
                 raise InputError(f"{self.path} has not two columns of text; its columns are {list(types)}.")
-            names = texts[0], texts[1]
         columns = (*names, *_find_score(list(types), self.score))
         for line, record, _ in read_records(self.path, columns):
             yield Record(line, [record[name] for name in columns])
@@ -167,21 +166,18 @@ class PairTable:
         )
 
 
-def _find_texts(names: Sequence[str], columns: tuple[str, str] | None) -> tuple[str, str] | None:
-    """The two columns that hold the texts: those that the user named, or else known names, or None."""
+def _find_texts(names: Sequence[str], columns: tuple[str, str] | None) -> tuple[str, ...]:
+    """The two columns that hold the texts: those that the user named, or else known names; () where none is known."""
     if columns:
-        a, b = (choose("column", name, names) for name in columns)
-        return a, b
-    spelled = {name.strip().lower(): name for name in reversed(names)}
-    return next(((spelled[a], spelled[b]) for a, b in TEXT_COLUMNS if a in spelled and b in spelled), None)
+        return tuple(choose("column", name, names) for name in columns)
+    return find_columns(names, TEXT_COLUMNS)
 
 
 def _find_score(names: Sequence[str], score: str | None) -> tuple[str, ...]:
     """The column of scores, or an empty tuple."""
     if score is not None:
         return (choose("column", score, names),)
-    spelled = {name.strip().lower(): name for name in reversed(names)}
-    return next(((spelled[name],) for name in SCORE_COLUMNS if name in spelled), ())
+    return find_columns(names, [(name,) for name in SCORE_COLUMNS])
 
 
 def _row(number: int, record: Record, *, scored: bool) -> PairRow:

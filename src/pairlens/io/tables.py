@@ -21,6 +21,12 @@ _SAMPLES, _SAMPLE = 64, 2**20
 _DATASET = re.compile(r"[\w.-]+/[\w.-]+(/[\w.-]+)?")
 
 
+def find_columns(names: Iterable[str], known: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """The first of these groups of columns that a table has, as the table spells them; () where it has none."""
+    spelled = {name.strip().lower(): name for name in reversed(list(names))}
+    return next((tuple(spelled[name] for name in group) for group in known if spelled.keys() >= set(group)), ())
+
+
 def is_hub_dataset(path: str) -> bool:
     """Whether a path is that of a hub dataset, and not of a file or a folder."""
     here = Path(path)

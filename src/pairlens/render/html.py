@@ -10,6 +10,7 @@ import hashlib
 import html
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -23,11 +24,13 @@ from pairlens.io import documents
 from pairlens.io.files import check_folder, write_file
 from pairlens.render.running import cut
 from pairlens.render.text import provenance, summary
-from pairlens.text import LEVELS, Unit
+from pairlens.text import LEVELS
 
 Shown = Explanation | Mapping[str, Explanation]
 ARRANGEMENTS = ("slider", "side", "list")
 _PARTS = ("nodes", "grid", "colours", "texts", "links", "matrix", "tables", "controls", "show")
+_FIELDS = ("text_a", "text_b", "score", "base", "gap", "gap_a", "gap_b", "truncated_a", "truncated_b")
+"""The fields of an explanation that the picture takes as they are."""
 TITLE = "Why are these two texts this similar?"
 
 
@@ -122,15 +125,7 @@ def _view(label: str, e: Explanation) -> dict[str, Any]:
     coarser = LEVELS[LEVELS.index(level) + 1 :] if level in LEVELS else ()
     return {
         "label": label,
-        "text_a": e.text_a,
-        "text_b": e.text_b,
-        "score": e.score,
-        "base": e.base,
-        "gap": e.gap,
-        "gap_a": e.gap_a,
-        "gap_b": e.gap_b,
-        "truncated_a": e.truncated_a,
-        "truncated_b": e.truncated_b,
+        **{name: getattr(e, name) for name in _FIELDS},
         "settings": dict(e.settings),
         "levels": [
             _level(e, level if level in LEVELS else "span", error),
@@ -143,8 +138,8 @@ def _level(e: Explanation, name: str, error_name: str) -> dict[str, Any]:
     return {
         "name": name,
         "provenance": provenance(e),
-        "units_a": [_unit(unit) for unit in e.units_a],
-        "units_b": [_unit(unit) for unit in e.units_b],
+        "units_a": [asdict(unit) for unit in e.units_a],
+        "units_b": [asdict(unit) for unit in e.units_b],
         "pieces_a": [list(part) for part in cut(e.text_a, e.units_a)],
         "pieces_b": [list(part) for part in cut(e.text_b, e.units_b)],
         "matrix": _rounded(e.matrix, 9),
@@ -153,10 +148,6 @@ def _level(e: Explanation, name: str, error_name: str) -> dict[str, Any]:
         "effects_a": _rounded(e.effects_a, 9),
         "effects_b": _rounded(e.effects_b, 9),
     }
-
-
-def _unit(unit: Unit) -> dict[str, Any]:
-    return {"text": unit.text, "start": unit.start, "end": unit.end, "kind": unit.kind}
 
 
 def _rounded(values: np.ndarray, digits: int) -> list[Any]:

@@ -24,7 +24,7 @@ from pairlens.web import requests, schemas
 from pairlens.web.limits import Limits, Refusal
 from pairlens.web.responses import PRIVATE, STREAM, respond, result
 from pairlens.web.scheduler import Scheduler
-from pairlens.web.security import Guard, fault, problem
+from pairlens.web.security import Guard, as_refusal, problem
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": schemas.Problem, "description": text}
@@ -74,31 +74,25 @@ def build(lenses: Mapping[str, Lens], *, hosts: Collection[str], limits: Limits)
 def _add_errors(api: FastAPI) -> None:
     """Give every error the same form. It quotes nothing but the request itself."""
 
-    @api.exception_handler(RequestValidationError)
-    async def _invalid(request: Request, error: RequestValidationError) -> Response:
+    async def invalid(request: Request, error: Any) -> Response:
         errors = error.errors()
         if any(each["type"] == "json_invalid" for each in errors):
             return problem(Refusal(400, "the request is not JSON."))
         lines = [f"{'.'.join(map(str, each['loc'][1:])) or 'the request'}: {each['msg']}" for each in errors[:5]]
         return problem(Refusal(422, "; ".join(lines)))
 
-    @api.exception_handler(HTTPException)
-    async def _http(request: Request, error: HTTPException) -> Response:
+    async def unknown(request: Request, error: Any) -> Response:
         response = problem(Refusal(error.status_code, f"{error.detail}."))
         response.headers.update(error.headers or {})
         return response
 
-    @api.exception_handler(Refusal)
-    async def _refused(request: Request, error: Refusal) -> Response:
-        return problem(error)
+    async def refused(request: Request, error: Exception) -> Response:
+        return problem(as_refusal(error))
 
-    @api.exception_handler(Exception)
-    async def _fault(request: Request, error: Exception) -> Response:
-        return problem(fault(error))
-
-    @api.exception_handler(PairlensError)
-    async def _unusable(request: Request, error: PairlensError) -> Response:
-        return problem(Refusal(422, str(error)))
+    api.add_exception_handler(RequestValidationError, invalid)
+    api.add_exception_handler(HTTPException, unknown)
+    for kind in (Refusal, PairlensError, Exception):
+        api.add_exception_handler(kind, refused)
 
 
 def _add_page(api: FastAPI) -> None:

@@ -18,7 +18,7 @@ from pairlens.web import requests
 from pairlens.web.limits import Refusal
 from pairlens.web.scheduler import Calculation, Scheduler
 from pairlens.web.schemas import Options
-from pairlens.web.security import fault
+from pairlens.web.security import as_refusal
 
 T = TypeVar("T")
 B = TypeVar("B", bound=Options)
@@ -79,9 +79,7 @@ def _last_line(task: asyncio.Task[str]) -> str:
 
 
 def _error_line(error: Exception) -> str:
-    refusal = Refusal(422, str(error)) if isinstance(error, PairlensError) else error
-    if not isinstance(refusal, Refusal):
-        refusal = fault(error)
+    refusal = as_refusal(error)
     return json.dumps({"error": refusal.message, "status": refusal.status}) + "\n"
 
 

@@ -14,6 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pairlens.errors import PairlensError
 from pairlens.web.limits import Limits, Refusal
 
 CALCULATIONS = ("/api/explain", "/api/rank", "/api/decompose", "/api/render")
@@ -51,6 +52,13 @@ def fault(error: Exception) -> Refusal:
     return Refusal(500, "something went wrong in the server: a fault of pairlens, not of the request.")
 
 
+def as_refusal(error: Exception) -> Refusal:
+    """The refusal that answers an error: what the library says is sent, any other error is logged as a fault."""
+    if isinstance(error, Refusal):
+        return error
+    return Refusal(422, str(error)) if isinstance(error, PairlensError) else fault(error)
+
+
 class Guard:
     """An ASGI application that checks requests before it hands them to another application.
 
@@ -83,12 +91,10 @@ class Guard:
         try:
             self._check(scope)
             await self.app(scope, await self._read(scope, receive), send_with_headers)
-        except Refusal as refusal:
-            await problem(refusal)(scope, receive, send_with_headers)
         except Exception as error:  # noqa: BLE001
             # Starlette answers an error and then raises it again.
             if not started:
-                await problem(fault(error))(scope, receive, send_with_headers)
+                await problem(as_refusal(error))(scope, receive, send_with_headers)
 
     def _check(self, scope: Scope) -> None:
         """Refuse requests for another host, from another origin, or in another form than JSON."""
@@ -106,10 +112,8 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
             raise Refusal(403, "this server takes requests from its own page and from programs, not from other pages.")
-        if (
-            scope["path"] in CALCULATIONS
-            and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json"
-        ):
+        content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if scope["path"] in CALCULATIONS and content_type != "application/json":
             raise Refusal(415, "send JSON, with the header Content-Type: application/json.")
 
     async def _read(self, scope: Scope, receive: Receive) -> Receive:

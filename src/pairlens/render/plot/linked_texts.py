@@ -83,8 +83,7 @@ def links(
         spots = upper.draw(ax, head), lower.draw(ax, edges[1])
         draw_curves(ax, shown, spots, edges, colours, pen, numbers)
         draw_key(ax, shown, colours, (wide / 2, high - foot + 10), pen)
-        _write_notes(ax, notes, high - foot + _KEY)
-        _write_title(ax, title, wide - 2 * MARGIN, pen)
+        _write_around(ax, title, notes, high - foot + _KEY, wide - 2 * MARGIN, pen)
     return figure, ax
 
 
@@ -96,12 +95,10 @@ def _notes(cells: Cells, shown: Sequence[Link]) -> list[str]:
     return [equation(cells.e).replace("-", "−"), *others]
 
 
-def _write_notes(ax: Axes, notes: Sequence[str], top: float) -> None:
+def _write_around(ax: Axes, title: str | None, notes: Sequence[str], top: float, room: float, pen: Pen) -> None:
+    """Write the notes from `top` down, and the title above the texts."""
     for line, text in enumerate(notes):
         ax.text(MARGIN, top + line * NUMBER * LINE, text, fontsize=NUMBER, color=LIGHT.faint, va="top")
-
-
-def _write_title(ax: Axes, title: str | None, room: float, pen: Pen) -> None:
     if title:
         text = pen.shorten(clean(title), room, TITLE, "bold")
         ax.text(MARGIN, MARGIN, text, fontsize=TITLE, color=LIGHT.ink, va="top", weight="bold")

@@ -10,9 +10,9 @@ from pairlens.attribution.explanation import Explanation
 from pairlens.render.axis import Cells, fold
 from pairlens.render.colours import LIGHT
 from pairlens.render.plot import canvas
-from pairlens.render.plot.canvas import COLUMN, LINE, MARGIN, NUMBER, PAGE, TITLE, Pen
-from pairlens.render.plot.panel import fitted, paint, plan
-from pairlens.render.plot.scale import BAR, Scale, draw_bar, plain, scale
+from pairlens.render.plot.canvas import COLUMN, LINE, MARGIN, NUMBER, PAGE, TITLE
+from pairlens.render.plot.panel import Plan, paint
+from pairlens.render.plot.scale import BAR, draw_bar, plain, scale
 from pairlens.render.text import clean, equation
 
 _FEW = 10  # columns of cells that fit into one column of a paper
@@ -54,44 +54,40 @@ def heatmap(
     """
     cells = fold(e, special=special)
     with canvas.drawing([*cells.labels, clean(title or "")]) as pen:
-        colours = scale([cells], limit)
+        plan = Plan(pen, scale([cells], limit), numbers)
         if ax is not None:
-            return _draw_into(ax, cells, pen, colours, numbers, title)
+            return _draw_into(ax, cells, plan, title)
         full = canvas.inches(width if width is not None else COLUMN if cells.across.single <= _FEW else PAGE)
-        return _draw_figure(full, cells, pen, colours, numbers, title, note)
+        return _draw_figure(full, cells, plan, title, note)
 
 
-def _draw_figure(
-    full: float, cells: Cells, pen: Pen, colours: Scale, numbers: bool | None, title: str | None, note: bool
-) -> tuple[Figure, Axes]:
+def _draw_figure(full: float, cells: Cells, plan: Plan, title: str | None, note: bool) -> tuple[Figure, Axes]:
     """Draw the heat map into a new figure of the given width, with the colour bar and the notes below."""
     room = full - 2 * MARGIN
-    panel = fitted(cells, room, pen, colours, numbers)
-    notes = pen.wrap(_notes(cells), room) if note else []
+    panel = plan.fit(cells, room)
+    notes = plan.pen.wrap(_notes(cells), room) if note else []
     top = MARGIN + (TITLE * LINE + 2 if title else 0.0) + panel.columns.depth
     bottom = top + panel.size[1]
     figure = canvas.sheet(full, bottom + BAR + len(notes) * NUMBER * LINE + MARGIN)
     left = MARGIN + (room - panel.rows.depth - panel.size[0] - panel.columns.overhang) / 2 + panel.rows.depth
     axes = canvas.place(figure, left, top, *panel.size)
-    paint(axes, panel, colours)
+    paint(axes, panel, plan.colours)
     coloured = panel.width * cells.values.shape[1]
     long = min(max(coloured, 120.0), room - 24)
     start = min(max(left + (coloured - long) / 2, MARGIN + 12), full - MARGIN - 12 - long)
-    draw_bar(figure, colours, cax=canvas.place(figure, start, bottom + 8, long, 4))
+    draw_bar(figure, plan.colours, cax=canvas.place(figure, start, bottom + 8, long, 4))
     for line, text in enumerate(notes):
         canvas.write(figure, MARGIN, bottom + BAR + line * NUMBER * LINE, text, NUMBER, color=LIGHT.faint)
-    canvas.write_title(figure, title, room, pen)
+    canvas.write_title(figure, title, room, plan.pen)
     return figure, axes
 
 
-def _draw_into(
-    ax: Axes, cells: Cells, pen: Pen, colours: Scale, numbers: bool | None, title: str | None
-) -> tuple[Figure, Axes]:
+def _draw_into(ax: Axes, cells: Cells, plan: Plan, title: str | None) -> tuple[Figure, Axes]:
     """Draw the heat map into axes of the caller's, with the colour bar below them."""
     figure = canvas.owner(ax)
-    draw_bar(figure, colours, ax=ax)
+    draw_bar(figure, plan.colours, ax=ax)
     wide, high = canvas.extent(ax)
-    paint(ax, plan(cells, wide, pen, colours, numbers, high=high), colours)
+    paint(ax, plan.lay_out(cells, wide, high=high), plan.colours)
     if title:
         ax.set_title(clean(title), fontsize=TITLE, color=LIGHT.ink)
     return figure, ax

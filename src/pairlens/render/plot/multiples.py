@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,8 @@ from pairlens.render.axis import Cells, axis, fold, strengths
 from pairlens.render.colours import LIGHT
 from pairlens.render.plot import canvas
 from pairlens.render.plot.canvas import LABEL, LINE, MARGIN, NUMBER, TITLE, Pen
-from pairlens.render.plot.panel import Panel, fitted, paint, plan
-from pairlens.render.plot.scale import BAR, Scale, draw_bar, plain, scale
+from pairlens.render.plot.panel import Panel, Plan, paint
+from pairlens.render.plot.scale import BAR, draw_bar, plain, scale
 from pairlens.render.text import clean
 
 Explanations = Mapping[Any, Explanation] | Sequence[Explanation]
@@ -139,10 +139,11 @@ def _compose(
     """Draw the panels in rows; with `shared` axes only the first column and the first row have labels."""
     with canvas.drawing([*(text for tile in tiles for text in (*tile.cells.labels, tile.title)), title or ""]) as pen:
         colours = scale([tile.cells for tile in tiles], limit)
+        plan = Plan(pen, colours, numbers, sums=False, tallest=_TALLEST)
         room = canvas.inches(width) - 2 * MARGIN
         left = min(max(pen.width(label) for label in tiles[0].cells.down.labels), 0.2 * room) + 4 if shared else 0.0
         count = whole("columns", columns, 1) if columns is not None else _columns(tiles, room - left, pen, shared)
-        panels = _panels(tiles, room - left, count, left, pen, colours, numbers, shared)
+        panels = _panels(tiles, room - left, count, left, plan, shared)
         over = max(panel.columns.overhang for panel in panels) if shared else 0.0
         pitch = (room - left - over + max(over, _GAP)) / count
         rows = [range(start, min(start + count, len(tiles))) for start in range(0, len(tiles), count)]
@@ -172,29 +173,21 @@ def _columns(tiles: Sequence[Tile], room: float, pen: Pen, shared: bool) -> int:
     return math.ceil(len(tiles) / math.ceil(len(tiles) / most))
 
 
-def _panels(
-    tiles: Sequence[Tile],
-    room: float,
-    count: int,
-    left: float,
-    pen: Pen,
-    colours: Scale,
-    numbers: bool | None,
-    shared: bool,
-) -> list[Panel]:
+def _panels(tiles: Sequence[Tile], room: float, count: int, left: float, plan: Plan, shared: bool) -> list[Panel]:
     """The layouts of all panels, either all with numbers or all without."""
 
-    def panel(tile: Tile, numbers: bool | None) -> Panel:
+    def panel(tile: Tile, plan: Plan) -> Panel:
         across = (room - _GAP * (count - 1)) / count
         if not shared:
-            return fitted(tile.cells, across, pen, colours, numbers, sums=False, tallest=_TALLEST)
+            return plan.fit(tile.cells, across)
         # Turned labels extend beyond the last column: into the gap, or at the right end into the margin.
-        over = plan(tile.cells, across, pen, colours, numbers, sums=False).columns.overhang
-        across = (room - over - max(over, _GAP) * (count - 1)) / count
-        return plan(tile.cells, across, pen, colours, numbers, sums=False, tallest=_TALLEST, left=left)
+        over = plan.lay_out(tile.cells, across).columns.overhang
+        return plan.lay_out(tile.cells, (room - over - max(over, _GAP) * (count - 1)) / count, left=left)
 
-    panels = [panel(tile, numbers) for tile in tiles]
-    return panels if len({p.numbers for p in panels}) == 1 else [panel(tile, False) for tile in tiles]
+    panels = [panel(tile, plan) for tile in tiles]
+    if len({p.numbers for p in panels}) > 1:
+        panels = [panel(tile, replace(plan, numbers=False)) for tile in tiles]
+    return panels
 
 
 def _heights(panels: Sequence[Panel], rows: Sequence[range], start: float, shared: bool) -> tuple[list[float], float]:

@@ -67,66 +67,59 @@ class Panel:
         return max(pen.width(text, NUMBER) for text in texts) + 2.5 <= self.width
 
 
-def fitted(
-    cells: Cells,
-    room: float,
-    pen: Pen,
-    colours: Scale,
-    numbers: bool | None,
-    *,
-    sums: bool = True,
-    tallest: float = TALLEST,
-) -> Panel:
-    """The layout that is at most `room` wide, labels included."""
-    left = min(max(pen.width(label) for label in (*cells.down.labels, "effects" * sums)), 0.3 * room) + 4
-    panel = plan(cells, room - left, pen, colours, numbers, sums=sums, tallest=tallest, left=left)
-    # Turned labels extend beyond the last column, so the cells get less room.
-    room -= left + panel.columns.overhang
-    return plan(cells, room, pen, colours, numbers, sums=sums, tallest=tallest, left=left)
+@dataclass(frozen=True)
+class Plan:
+    """What the panels of a figure have in common.
 
-
-def plan(
-    cells: Cells,
-    room: float,
-    pen: Pen,
-    colours: Scale,
-    numbers: bool | None,
-    *,
-    sums: bool = True,
-    high: float | None = None,
-    tallest: float = TALLEST,
-    left: float = 90.0,
-) -> Panel:
-    """The layout of the cells, with numbers and sums where they fit.
-
-    Args:
-        cells: the cells to draw.
-        room: the largest width of the cells and the sums together.
+    Attributes:
         pen: measures texts.
         colours: the scale, which also says how numbers are written.
         numbers: write numbers into the cells; None: if they fit.
         sums: add the sums in the margins, if there are numbers.
-        high: the height of the cells and the sums together; by default what they need.
-        tallest: the largest height of the cells together if `high` is not given.
-        left: the largest width of the row labels.
+        tallest: the largest height of the cells of a panel together, unless its height is given.
     """
-    values = cells.values
 
-    def sized(totals: tuple[str, ...], written: bool) -> Panel:
-        panel = Panel(cells, totals, written)
-        wide = room / panel.extent[0]
-        if high:
-            return replace(panel, width=wide, height=high / panel.extent[1])
-        return replace(panel, width=min(wide, CELL[0]), height=min(CELL[1], max(tallest / len(values), 2.0)))
+    pen: Pen
+    colours: Scale
+    numbers: bool | None
+    sums: bool = True
+    tallest: float = TALLEST
 
-    totals = cells.totals if sums else ()
-    panels = [sized(totals, True), sized((), True)] if numbers is not False else []
-    panel = next((panel for panel in panels if numbers or panel.fits(pen, colours.decimals)), sized((), False))
-    return replace(
-        panel,
-        rows=beside((*cells.down.labels, *panel.totals), np.abs(values).sum(1), panel.height, left, pen),
-        columns=above((*cells.across.labels, *panel.totals), np.abs(values).sum(0), panel.width, pen),
-    )
+    def fit(self, cells: Cells, room: float) -> Panel:
+        """The layout that is at most `room` wide, labels included."""
+        labels = (*cells.down.labels, "effects" * self.sums)
+        left = min(max(self.pen.width(label) for label in labels), 0.3 * room) + 4
+        panel = self.lay_out(cells, room - left, left=left)
+        # Turned labels extend beyond the last column, so the cells get less room.
+        return self.lay_out(cells, room - (left + panel.columns.overhang), left=left)
+
+    def lay_out(self, cells: Cells, room: float, *, high: float | None = None, left: float = 90.0) -> Panel:
+        """The layout of the cells, with numbers and sums where they fit.
+
+        Args:
+            cells: the cells to draw.
+            room: the largest width of the cells and the sums together.
+            high: the height of the cells and the sums together; by default what they need.
+            left: the largest width of the row labels.
+        """
+        values, pen = cells.values, self.pen
+
+        def sized(totals: tuple[str, ...], written: bool) -> Panel:
+            panel = Panel(cells, totals, written)
+            wide = room / panel.extent[0]
+            if high:
+                return replace(panel, width=wide, height=high / panel.extent[1])
+            return replace(panel, width=min(wide, CELL[0]), height=min(CELL[1], max(self.tallest / len(values), 2.0)))
+
+        totals = cells.totals if self.sums else ()
+        panels = [sized(totals, True), sized((), True)] if self.numbers is not False else []
+        fitting = (panel for panel in panels if self.numbers or panel.fits(pen, self.colours.decimals))
+        panel = next(fitting, sized((), False))
+        return replace(
+            panel,
+            rows=beside((*cells.down.labels, *panel.totals), np.abs(values).sum(1), panel.height, left, pen),
+            columns=above((*cells.across.labels, *panel.totals), np.abs(values).sum(0), panel.width, pen),
+        )
 
 
 def paint(ax: Axes, panel: Panel, colours: Scale, *, rows: bool = True, columns: bool = True) -> None:

@@ -82,9 +82,8 @@ def plain(value: float, places: int) -> str:
 
 def draw_bar(figure: Figure, scale: Scale, *, cax: Axes | None = None, ax: Axes | None = None) -> None:
     """Draw the horizontal colour bar into the axes `cax`, or below the axes `ax`."""
-    extend = {(True, True): "both", (True, False): "min", (False, True): "max"}.get(
-        (scale.lower, scale.upper), "neither"
-    )
+    ends = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}
+    extend = ends[scale.lower, scale.upper]
     space: Any = {} if cax is not None else {"pad": 0.04, "shrink": 0.7, "aspect": 30}
     mappable = ScalarMappable(scale.norm, COLOURS)
     bar = figure.colorbar(mappable, cax=cax, ax=ax, orientation="horizontal", extend=extend, **space)
