@@ -11,7 +11,7 @@ CHECKED = (
     "attribution.contributions",
     "attribution.explanation",
     "attribution.products",
-    "attribution.treatments",
+    "attribution.similarity",
     "autodiff.dual",
     "autodiff.streams",
     "autodiff.tail",

@@ -8,14 +8,14 @@ from typing import Any, Unpack
 
 import torch
 
-from pairlens.attribution import treatments
+from pairlens.attribution import similarity
 from pairlens.attribution.contrast import Contrast
 from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.decomposer import Decomposer, Job
 from pairlens.attribution.explanation import Explanation, Pair
 from pairlens.attribution.options import ExplainOptions, Options, resolve_treatment
+from pairlens.attribution.similarity import MEASURES
 from pairlens.attribution.stream import Roles, both_roles, stream_contributions, stream_explanations
-from pairlens.attribution.treatments import MEASURES
 from pairlens.autodiff import PRECISIONS
 from pairlens.errors import InputError, ModelError, choose, whole
 from pairlens.methods import Method, choose_method
@@ -279,7 +279,7 @@ class Lens:
         The two may differ in layer, level or method; the settings then name both.
         """
         treatment, measure = resolve_treatment(self.encoder, reference_terms, measure)
-        return treatments.explain(a, b, reference_terms=treatment, measure=measure)
+        return similarity.explain(a, b, reference_terms=treatment, measure=measure)
 
     def contrast(self, query: str, a: str, b: str, **options: Any) -> Contrast:
         """Why the query is closer to a than to b; options as for `explain`, roles for the query and the two texts."""
@@ -309,7 +309,7 @@ class Lens:
         decomposer = self._decomposer(resolved)
         jobs = map(Job.of, (a, b), both_roles(roles), resolved.levels)
         sides = [decomposer.decompose_features(job, unit) for job, unit in zip(jobs, (unit_a, unit_b), strict=True)]
-        return treatments.matrix_alone(*sides, **resolved.treatment)
+        return similarity.matrix_alone(*sides, **resolved.treatment)
 
     def resolve(self, **options: Unpack[ExplainOptions]) -> Options:
         """The options of `explain`, checked, with defaults filled in: what a call with these options will do."""

@@ -9,7 +9,7 @@ import pytest
 
 from handmade import contributions, sampled
 from pairlens.attribution.products import _span
-from pairlens.attribution.treatments import explain
+from pairlens.attribution.similarity import explain
 
 
 def test_the_span_of_two_references_is_orthonormal_and_holds_both():

@@ -46,6 +46,7 @@ def workers() -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_a_cluster_makes_the_same_index_and_a_killed_worker_changes_nothing(in_process, model, tmp_path, monkeypatch):
     data, index, report, run = in_process
     monkeypatch.setattr(building, "COMMITTED", 16)

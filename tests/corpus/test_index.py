@@ -442,6 +442,7 @@ def test_verify_sees_a_doubled_record(empty):
 
 
 @pytest.mark.filterwarnings("ignore::pairlens.errors.ReferenceWarning")
+@pytest.mark.slow
 def test_searches_while_records_are_added(tmp_path, lens):
     """32 threads search while another one adds, updates, deletes and tidies up."""
     empty = Index.create(tmp_path / "index", lens, metadata={"year": "int"}, method="output")

@@ -181,6 +181,7 @@ def wait_for(condition, process, seconds: float = 60) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_killed_at_moments_that_matter_and_started_again(undisturbed, model, lens, tmp_path):
     data, path = undisturbed[0], tmp_path / "index"
     versions, runs = path / "texts.lance" / "_versions", path / "runs"

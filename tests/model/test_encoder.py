@@ -18,7 +18,7 @@ from transformers import BertConfig, BertForSequenceClassification
 import oracles
 import zoo
 from pairlens import GaussLegendre, InputError, Lens, ModelError, NumericalError, Riemann, TruncationWarning
-from pairlens.attribution.treatments import TREATMENTS
+from pairlens.attribution.similarity import TREATMENTS
 from pairlens.model.encoder import Encoder
 from pairlens.model.loading import load
 from snapshots import save_adjusted, snapshot

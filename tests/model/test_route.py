@@ -9,7 +9,7 @@ from sentence_transformers import SentenceTransformer
 import zoo
 from families import ROLES, A, B, check, score_of, total
 from pairlens import Lens, ModelError
-from pairlens.attribution.treatments import TREATMENTS
+from pairlens.attribution.similarity import TREATMENTS
 
 L = zoo.LAYERS
 SLOW = pytest.mark.slow

@@ -1,6 +1,6 @@
 """From texts to contributions, and from two texts' contributions to an explanation.
 
-`Decomposer` runs a method on texts and caches their `Contributions`. `treatments.explain` takes the contributions of
+`Decomposer` runs a method on texts and caches their `Contributions`. `similarity.explain` takes the contributions of
 two texts and returns an `Explanation`: the matrix, the effects, the base and their errors. `stream_explanations` does
 both for many pairs, and `Options` are a user's options, checked.
 """
@@ -10,8 +10,8 @@ from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.decomposer import Decomposer, Job
 from pairlens.attribution.explanation import Explanation, Pair
 from pairlens.attribution.options import Options
+from pairlens.attribution.similarity import MEASURES, TREATMENTS, explain, explain_all, matrix_alone, space_for
 from pairlens.attribution.stream import stream_contributions, stream_explanations
-from pairlens.attribution.treatments import MEASURES, TREATMENTS, explain, explain_all, matrix_alone, space_for
 
 __all__ = [
     "MEASURES",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from pairlens.attribution.treatments import MEASURES, TREATMENTS, space_for
+from pairlens.attribution.similarity import MEASURES, TREATMENTS, space_for
 from pairlens.errors import InputError, ModelError, choose
 from pairlens.methods import Method, check_method, choose_method, default_method
 from pairlens.quadrature import Adaptive, Rule, check_rule
@@ -77,7 +77,7 @@ class Options:
 
     @property
     def treatment(self) -> dict[str, str]:
-        """The keyword arguments of `treatments.explain`."""
+        """The keyword arguments of `similarity.explain`."""
         return {"reference_terms": self.reference_terms, "measure": self.measure}
 
     def method_for(self, encoder: Any, role: str | None) -> Method:

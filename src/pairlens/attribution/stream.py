@@ -9,7 +9,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from pairlens.attribution import treatments
+from pairlens.attribution import similarity
 from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.decomposer import Decomposer, Job
 from pairlens.attribution.explanation import Explanation
@@ -59,7 +59,7 @@ def stream_explanations(
                 yield from explain(half)
             return
         firsts, seconds = ([done[job] for job in side] for side in sides)
-        yield from treatments.explain_all(firsts, seconds, many=many, **options.treatment)
+        yield from similarity.explain_all(firsts, seconds, many=many, **options.treatment)
 
     for batch in windows(pairs, window, progress, "pairs", texts_of):
         jobs.clear()

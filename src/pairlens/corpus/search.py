@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlens.attribution import treatments
+from pairlens.attribution import similarity
 from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.explanation import Explanation, Pair
 from pairlens.corpus.records import from_table, vectors_of
@@ -121,8 +121,8 @@ class Hit:
 
 
 def explain(a: Contributions, b: Contributions, settings: IndexSettings, *, many: bool = False) -> Explanation:
-    """The explanation of two texts as an index's settings have it; `many` as for `treatments.explain`."""
-    return treatments.explain(a, b, reference_terms=settings.reference_terms, measure=settings.measure, many=many)
+    """The explanation of two texts as an index's settings have it; `many` as for `similarity.explain`."""
+    return similarity.explain(a, b, reference_terms=settings.reference_terms, measure=settings.measure, many=many)
 
 
 def find(

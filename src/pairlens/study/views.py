@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pairlens.attribution.treatments import space_for
+from pairlens.attribution.similarity import space_for
 from pairlens.lens import Lens
 
 SIBLINGS = {"raw": ("ignore", "shift")}

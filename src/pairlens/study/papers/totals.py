@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pairlens.attribution.contributions import Contributions
-from pairlens.attribution.treatments import explain, space_for
+from pairlens.attribution.similarity import explain, space_for
 from pairlens.errors import InputError, NotConverged, ReferenceWarning, TruncationWarning
 from pairlens.methods import Batch, Decomposition
 from pairlens.methods.integrated_jacobian import IntegratedJacobian

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from handmade import DIM, contributions, sampled, space_of
 from pairlens import Explanation, InputError, ReferenceWarning
 from pairlens.attribution.products import PROJECTIONS
-from pairlens.attribution.treatments import MEASURES, TREATMENTS, _cache, explain, explain_all
+from pairlens.attribution.similarity import MEASURES, TREATMENTS, _cache, explain, explain_all
 
 
 @settings(max_examples=60, deadline=None)

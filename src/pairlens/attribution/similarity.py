@@ -1,4 +1,4 @@
-"""From two texts' contributions to an explanation: how the references' share of the score is reported.
+"""The score of two texts and its explanation: the measure (cosine or dot), and the treatment of the references.
 
 With embeddings V = R + Σ_s U[s], the score V_a · V_b expands into four terms. The treatments differ in what they do
 with the terms that hold a reference R. In all of them
