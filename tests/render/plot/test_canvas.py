@@ -19,7 +19,7 @@ from pairlens.render import plot
 from pairlens.render.plot.canvas import drawing
 
 
-@pytest.mark.parametrize("width", [3.3, 6.9])
+@pytest.mark.parametrize("width", [3.3, pytest.param(6.9, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("kind", [*KINDS, "layers", "grid"])
 def test_texts_are_legible_and_inside_the_figure(kind, name, width):
