@@ -151,11 +151,11 @@ def batch(model: Any, data: str, count: int) -> list[dict[str, Any]]:
         lens = Lens(model, device="cuda", precision=precision)
         texts = texts_of(encoder, data, count)
         assert encoder.takes_duals()
-        heads = encoder.states(texts, LAYER, "padding", "unit")
-        tail = encoder.tail(heads)
+        states = encoder.states(texts, LAYER, "padding", "unit")
+        tail = encoder.tail(states)
         rows = torch.arange(len(texts), device="cuda").repeat_interleave(NODES)
         alphas = torch.linspace(0.05, 0.95, NODES, device="cuda").repeat(len(texts))[:, None, None]
-        points, direction = torch.lerp(heads.r[rows], heads.x[rows], alphas), (heads.x - heads.r)[rows]
+        points, direction = torch.lerp(states.r[rows], states.x[rows], alphas), (states.x - states.r)[rows]
         labels = torch.arange(TOKENS, device="cuda").expand(len(rows), -1)
         groups = Groups.of(labels, TOKENS, torch.float32)
         with differentiable():

@@ -63,11 +63,11 @@ def share(lens: Lens) -> None:
     """(b) The rate of tail passes, and of matrix products of the same shapes."""
     encoder: Any = lens.encoder
     for layer, nodes in ((5, 6), (0, 6)):
-        heads = encoder.states([encoder.read(A)], layer, "padding", "unit")
-        tail, rows = encoder.tail(heads), torch.zeros(nodes, dtype=torch.long)
-        tokens = heads.x.shape[1]
+        states = encoder.states([encoder.read(A)], layer, "padding", "unit")
+        tail, rows = encoder.tail(states), torch.zeros(nodes, dtype=torch.long)
+        tokens = states.x.shape[1]
         groups = Groups.of(torch.arange(tokens)[None], tokens, torch.float32).of_rows(rows)
-        points, direction = heads.r[rows], (heads.x - heads.r)[rows]
+        points, direction = states.r[rows], (states.x - states.r)[rows]
         with differentiable():
             with FlopCounterMode(display=False) as counter:
                 tail.derivatives(points, direction, rows, groups)
@@ -202,8 +202,8 @@ def alternatives(lens: Lens) -> None:
     ours = seconds(lambda: lens.explain(A, B, layer=0), 2)
     total = 0.0
     for text in (A, B):
-        heads = encoder.states([encoder.read(text)], 0, "padding", "unit")
-        tail = encoder.tail(heads)
+        states = encoder.states([encoder.read(text)], 0, "padding", "unit")
+        tail = encoder.tail(states)
 
         def embed(states: torch.Tensor, tail: Any = tail) -> torch.Tensor:
             with torch.enable_grad(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
@@ -212,8 +212,8 @@ def alternatives(lens: Lens) -> None:
         captum = IntegratedGradients(embed)
         start = time.perf_counter()
         for target in range(2):
-            captum.attribute(heads.x, heads.r, target=target, n_steps=32)  # Gauss-Legendre, Captum's own default rule
-        total += (time.perf_counter() - start) / 2 * encoder.arrived(heads.pending)[1].shape[1]
+            captum.attribute(states.x, states.r, target=target, n_steps=32)  # Gauss-Legendre, Captum's own default rule
+        total += (time.perf_counter() - start) / 2 * encoder.arrived(states.pending)[1].shape[1]
     note("speed", "captum, layer 0", {"captum": total, "pairlens": ours, "ratio": total / ours, "steps": 32})
     truth = lens.explain(A, B, method=Shapley(passes=4000)).matrix
     inside = np.ix_(

@@ -125,6 +125,8 @@ def test_the_default_is_shapley_with_few_passes_for_texts_and_many_for_queries(i
     assert index.settings.method.passes == 32
     assert index.settings.query_options()["method"] == replace(index.settings.method, passes=None)
     assert index.settings.query_options()["level"] == "word"
+    permuted = replace(index.settings, method=Shapley(permutations=5))
+    assert permuted.query_options()["method"] == permuted.method
 
 
 # Search.

@@ -179,3 +179,13 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     with pytest.raises(InputError, match="holds files that are not of this command"):
         explain_pairs(index, pairs, tmp_path / "out", restart=True)
     assert (tmp_path / "out" / "thesis.txt").exists()
+
+
+def test_queries_of_an_index_made_with_a_relative_folder_are_explained(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    zoo.encoder("bert").save_pretrained("model")
+    path = make(tmp_path, "model", method="output").path
+    # The index loads the model by its full name, the texts were stored with the relative one.
+    index = Index.open(path)
+    outcome = explain_pairs(index, table(tmp_path / "pairs.csv", ("query", "id"), [(TEXTS[0], "t1")]), tmp_path / "out")
+    assert (outcome.explained, outcome.rejected) == (1, 0)

@@ -406,13 +406,13 @@ def test_several_paths_are_complete_and_repeat():
     text = "The dog sleeps."
 
     def values(**options):
-        found = next(lens.decompose([text], method=Fade(**options), tol=1e-5, progress=False))
-        assert found.gap <= 1e-5
+        found = next(lens.decompose([text], method=Fade(**options), tol=1e-6, progress=False))
+        assert found.gap <= 1e-6
         return found.values
 
     one, four, again, other = values(), values(paths=4), values(paths=4), values(paths=4, seed=1)
     np.testing.assert_array_equal(four, again)
-    np.testing.assert_allclose(one.sum(0), four.sum(0), atol=1e-4)
+    np.testing.assert_allclose(one.sum(0), four.sum(0), atol=1e-5)
     assert np.abs(one - four).max() > 1e-3
     assert np.abs(other - four).max() > 1e-4
     for odd in (0, 3):

@@ -174,6 +174,18 @@ def test_a_long_calculation_shows_its_progress_and_can_be_cancelled(opened, serv
         assert page.get_by_role("alert").inner_text() == ""
 
 
+def test_going_back_to_the_shown_texts_ends_the_progress(opened, server, monkeypatch):
+    with opened(a=A, b=B) as page:
+        with monkeypatch.context() as patch:
+            patch.setattr(requests, "explain", explain_endlessly)
+            page.get_by_label("The first text").fill(B)
+            page.get_by_role("progressbar").wait_for()
+            page.get_by_label("The first text").fill(A)
+            page.get_by_role("progressbar").wait_for(state="hidden")
+            server.wait_until_idle()
+        assert page.locator("#picture").get_attribute("aria-busy") == "false"
+
+
 def _watch_and_cancel(page):
     bar = page.get_by_role("progressbar")
     bar.wait_for()

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 from pairlens.attribution.similarity import MEASURES, TREATMENTS, space_for
 from pairlens.errors import InputError, ModelError, choose
-from pairlens.methods import Method, check_method, choose_method, default_method
+from pairlens.methods import Method, check_method, choose_method
 from pairlens.quadrature import Adaptive, Rule, check_rule
 from pairlens.text import Level, both_levels
 
@@ -79,10 +79,6 @@ class Options:
     def treatment(self) -> dict[str, str]:
         """The keyword arguments of `similarity.explain`."""
         return {"reference_terms": self.reference_terms, "measure": self.measure}
-
-    def method_for(self, encoder: Any, role: str | None) -> Method:
-        """The method for texts of a role, with a layer counted from 0."""
-        return (self.method or default_method(encoder, role)).resolve(encoder, role)
 
 
 def resolve_treatment(encoder: Any, reference_terms: str | None, measure: str | None) -> tuple[str, str]:

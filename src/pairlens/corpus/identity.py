@@ -13,7 +13,7 @@ import torch
 
 from pairlens.errors import InputError, ModelError
 from pairlens.lens import Lens
-from pairlens.model.loading import DEFAULT_MODEL
+from pairlens.model import DEFAULT_MODEL
 
 _fingerprints: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 

@@ -263,13 +263,13 @@ class Index:
 
     def contributions(self, ids: Sequence[str]) -> list[Contributions]:
         """The contributions of the texts with these ids, in this order."""
-        texts = self.find(ids)
+        texts = self.fetch(ids)
         missing = [name for name in ids if name not in texts]
         if missing:
             raise InputError(f"the index has no text {missing[0]!r}.")
         return [texts[name] for name in ids]
 
-    def find(self, ids: Sequence[str]) -> dict[str, Contributions]:
+    def fetch(self, ids: Sequence[str]) -> dict[str, Contributions]:
         """The contributions of the texts with these ids; ids that the index does not have are left out."""
         rows = self.store.fetch(ids)
         return dict(zip(rows.column("id").to_pylist(), from_table(rows, self._common), strict=True))

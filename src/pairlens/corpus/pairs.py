@@ -118,8 +118,10 @@ class PairStage:
     def _explain(self, requests: list[PairRequest], rejects: list[Reject]) -> Iterator[dict[str, Any]]:
         """The records of pairs; those that cannot be explained go to `rejects`."""
         wanted = [name for request in requests for name in ((request.b,) if self.queries else (request.a, request.b))]
-        texts = self.index.find(wanted)
-        queries, failed = self._decompose(requests) if self.queries else (texts, {})
+        # Queries first: they load the index's model, whose name the stored texts then carry too.
+        queries, failed = self._decompose(requests) if self.queries else ({}, {})
+        texts = self.index.fetch(wanted)
+        queries = queries if self.queries else texts
         for request in requests:
             missing = [name for name, known in ((request.a, queries), (request.b, texts)) if name not in known]
             try:

@@ -72,8 +72,8 @@ class Fade(Method):
         labels = [row for row in batch.labels for _ in range(self.paths)]
         with encoder.running():
             function = self.function(encoder, texts, space)
-            heads = encoder.states(texts, 0, "padding", space)
-            x = torch.ones(heads.x.shape[:2], dtype=encoder.dtype, device=encoder.device)
+            states = encoder.states(texts, 0, "padding", space)
+            x = torch.ones(states.x.shape[:2], dtype=encoder.dtype, device=encoder.device)
             r = torch.tensor([text.kept for text in texts], device=x.device).to(x)
             # Tokens that do not fade contribute nothing: no tangent there.
             active = [
@@ -87,7 +87,7 @@ class Fade(Method):
             groups = tuple(map(len, active))
             cost, budget = encoder.cost(x.shape[1], role), encoder.budget(x.shape[1], role)
             problems = Problems(function, x, r, torch.tensor(compact, device=x.device), groups, cost, budget)
-            _, plain, output = encoder.arrived(heads.pending)
+            _, plain, output = encoder.arrived(states.pending)
             integrals = _integrate(problems, texts, plain, rule)
             if encoder.adjusted:
                 integrals = [_from_zero(integral) for integral in integrals]

@@ -76,8 +76,8 @@ class Shapley(Method):
         return {"layer": None, "reference": "empty", "rule": None, **given, "seed": self.seed}
 
     def with_passes(self, passes: int | None) -> Shapley:
-        """The same method with another budget of forward passes; None is the default budget."""
-        return replace(self, passes=passes, permutations=None)
+        """The same method with another budget of forward passes; None keeps that of `permutations`, if any."""
+        return replace(self, passes=passes, permutations=self.permutations if passes is None else None)
 
     def decompose(self, encoder: Any, batch: Batch, rule: Rule) -> list[Decomposition]:
         """One decomposition per text of the batch; `rule` is ignored. `nodes` counts forward passes."""

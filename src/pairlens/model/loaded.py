@@ -22,7 +22,6 @@ from pairlens.model.route import Route, routed
 from pairlens.model.tokenize import Reader, Text, batch
 
 ROLES = ("query", "document")
-SPACES = ("unit", "output", "raw")
 """Which embedding is meant: of length one, the model's output, or the embedding before a final Normalize."""
 PROBE = "one two three"
 """A text to run a model on once, to look at its structure."""

@@ -119,15 +119,15 @@ class Problems:
             dtype = torch.float32 if self.x.device.type == "mps" else torch.float64
             given = torch.as_tensor(asked, dtype=dtype).to(self.x.device)
             return Pending(work(self, given[0].long(), given[1], given[2:]))
-        marks = () if self.token_groups is None else self.token_groups.tensors
+        group_tensors = () if self.token_groups is None else self.token_groups.tensors
 
         def whole(given: Tensor, x: Tensor, r: Tensor, *rest: Tensor) -> tuple[Tensor]:
-            groups = Groups(*rest[: len(marks)]) if marks else None
-            problems = replace(self, function=tail.on(rest[len(marks) :]), x=x, r=r, token_groups=groups)
+            groups = Groups(*rest[: len(group_tensors)]) if group_tensors else None
+            problems = replace(self, function=tail.on(rest[len(group_tensors) :]), x=x, r=r, token_groups=groups)
             return (work(problems, given[0].long(), given[1], given[2:]),)
 
         padded = tail.graphs.pad(asked, 1 if tangents else LEAST)
-        inputs = [torch.from_numpy(padded), self.x, self.r, *marks, *tail.tensors.values()]
+        inputs = [torch.from_numpy(padded), self.x, self.r, *group_tensors, *tail.tensors.values()]
         return tail.graphs.run((name, tail.name), whole, inputs, wanted=1)[1]
 
 

@@ -30,11 +30,13 @@ class StudyInfo:
     where: str
     does: str
     says: str
-    options: list[str]
+    options: tuple[str, ...]
 
 
 _PAPERS = tomllib.loads(files("pairlens.study").joinpath("catalogue.toml").read_text(encoding="utf-8"))["papers"]
 CATALOGUE = {
-    name: StudyInfo(name, paper["title"], **entries) for paper in _PAPERS for name, entries in paper["studies"].items()
+    name: StudyInfo(name, paper["title"], **entries | {"options": tuple(entries["options"])})
+    for paper in _PAPERS
+    for name, entries in paper["studies"].items()
 }
 """The studies by name, in the papers' order."""

@@ -101,9 +101,10 @@ def test_all_writes_every_study_and_a_report(finished):
 def test_interrupted_and_started_again_it_gives_the_same_files(inputs, finished, tmp_path, monkeypatch):
     out = tmp_path / "out"
     explanations = out / "explanations"
-    # In the middle of the first study, and after some results are saved.
+    # In the middle of the first study, of a later one, and after some results are saved.
     moments = [
         lambda: len(list(explanations.glob("*.npz"))) >= 3,
+        lambda: len(list(explanations.glob("*.npz"))) >= 12,
         lambda: (out / "layers" / "summary.json").exists(),
     ]
     keep = Archive.keep

@@ -23,9 +23,9 @@ def test_locally_linear_model_computes_the_same_embedding(family):
     lens = Lens(zoo.encoder(family), dtype="float64")
     text = TextAtLayer.read(lens, PAIRS[0][0], "cosine")
     with differentiable():
-        plain = text.tail(text.heads.x)
+        plain = text.tail(text.states.x)
         with LocallyLinear():
-            linear = text.tail(text.heads.x)
+            linear = text.tail(text.states.x)
     assert torch.allclose(plain, linear, atol=1e-6)
 
 

@@ -100,7 +100,7 @@ def test_gradient_input_is_the_mixed_second_derivative(lens):
     step = 1e-4
 
     def embed(text: TextAtLayer, token: int, factor: float) -> torch.Tensor:
-        states = text.heads.x.clone()
+        states = text.states.x.clone()
         states[0, token] *= 1 + factor
         with differentiable():
             return text.tail(states)[0]
@@ -120,7 +120,7 @@ def test_captums_attributions_sum_to_the_difference_from_the_reference(lens):
     text_a, text_b = (TextAtLayer.read(lens, text, "cosine") for text in (A, B))
     with differentiable():
         attributions = rivals.attribute(text_a, text_b.vector)
-        reference = text_a.tail(text_a.heads.r)[0].numpy()
+        reference = text_a.tail(text_a.states.r)[0].numpy()
     assert attributions.shape == (len(text_a.text.units),)
     assert attributions.sum() == pytest.approx((text_a.vector - reference) @ text_b.vector, abs=1e-3)
 
@@ -199,7 +199,7 @@ def test_bilrp_of_a_linear_model_is_exact():
     # Each layer's two LayerNorms are all that is left of it.
     vectors = []
     for text in (A, B):
-        states = TextAtLayer.read(lens, text, "dot", space="raw").heads.x[0]
+        states = TextAtLayer.read(lens, text, "dot", space="raw").states.x[0]
         for _ in range(2 * lens.layers):
             states = F.layer_norm(states, states.shape[-1:], eps=1e-12)
         vectors.append(states.numpy() / len(states))

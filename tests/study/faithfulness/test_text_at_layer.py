@@ -24,7 +24,7 @@ def double_lens(request) -> Lens:
 def test_tail_of_the_texts_states_is_its_embedding(double_lens, layer):
     text = TextAtLayer.read(double_lens, PAIRS[0][0], "cosine", layer)
     with differentiable():
-        embeddings = text.tail(torch.cat([text.heads.x, text.heads.x])).numpy()
+        embeddings = text.tail(torch.cat([text.states.x, text.states.x])).numpy()
     assert np.allclose(embeddings, text.embedding, atol=1e-9)
 
 
@@ -43,7 +43,7 @@ def test_products_are_derivatives_of_the_vector_by_the_scale_of_a_token(double_l
     step = 1e-4
 
     def embed(token: int, factor: float) -> torch.Tensor:
-        states = text.heads.x.clone()
+        states = text.states.x.clone()
         states[0, token] *= 1 + factor
         with differentiable():
             return text.tail(states)[0]

@@ -10,7 +10,7 @@ import typer
 
 from pairlens import __version__
 from pairlens.cli import options
-from pairlens.cli.adjust import both_columns
+from pairlens.cli.options import both_columns
 from pairlens.cli.session import session, tell
 from pairlens.cli.study.papers import Given, sample_pairs, split_names, split_numbers
 from pairlens.errors import InputError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pairlens.io.pairs import PairTable
     from pairlens.study.faithfulness import FaithfulnessResult
 
-What = partial(typer.Option, rich_help_panel="What to judge")
+what = partial(typer.Option, rich_help_panel="what to judge")
 WIDE = 120
 """The width of a terminal, in columns, from which on intervals are shown."""
 SHOWN = ("shapley", "leave_one_out", "deletion", "sanity", "stability", "gap", "cost", "seconds")
@@ -38,13 +38,13 @@ def faithfulness(
     column_b: Annotated[str | None, typer.Option(help="The column of text b.", show_default=False)] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many pairs, drawn at random.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
-    methods: Annotated[str | None, What(help="Some of the methods and rivals, by commas. By default all.")] = None,
+    methods: Annotated[str | None, what(help="Some of the methods and rivals, by commas. By default all.")] = None,
     layers: Annotated[
-        str | None, What(help="Layers of integrated-jacobian. By default 0, the middle and the last but one.")
+        str | None, what(help="Layers of integrated-jacobian. By default 0, the middle and the last but one.")
     ] = None,
-    reference_terms: Annotated[str, What(help="Reference terms of integrated-jacobian.")] = "project,ignore",
-    passes: Annotated[str | None, What(help="Forward passes of shapley, by commas.")] = None,
-    paths: Annotated[str | None, What(help="Random paths of fade, by commas, such as 4,8.")] = None,
+    reference_terms: Annotated[str, what(help="Reference terms of integrated-jacobian.")] = "project,ignore",
+    passes: Annotated[str | None, what(help="Forward passes of shapley, by commas.")] = None,
+    paths: Annotated[str | None, what(help="Random paths of fade, by commas, such as 4,8.")] = None,
     tol: options.Tol = 1e-3,
     checks: Annotated[
         int, typer.Option(min=0, help="Pairs that also get the costly measures: sanity, stability, cost.")

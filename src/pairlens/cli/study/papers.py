@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairlens.cli import options
-from pairlens.cli.adjust import both_columns
+from pairlens.cli.options import both_columns
 from pairlens.cli.session import session, tell
 from pairlens.errors import InputError, PairlensError
 from pairlens.study.catalogue import CATALOGUE

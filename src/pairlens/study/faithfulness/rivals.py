@@ -32,7 +32,7 @@ STEPS = 32
 def bertscore(lens: Lens, a: str, b: str, measure: str) -> Explanation:
     """Cosines of the output states of every two tokens, the matrix that BERTScore starts from (arXiv 1904.09675)."""
     text_a, text_b = (TextAtLayer.read(lens, text, measure, layer=lens.layers) for text in (a, b))
-    states = [text.heads.x[0].double().cpu().numpy() for text in (text_a, text_b)]
+    states = [text.states.x[0].double().cpu().numpy() for text in (text_a, text_b)]
     unit_a, unit_b = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in states)
     return _explanation("bertscore", measure, text_a, text_b, unit_a @ unit_b.T)
 
@@ -82,7 +82,7 @@ def integrated_gradients(lens: Lens, a: str, b: str, measure: str) -> Explanatio
 def attribute(text: TextAtLayer, other: Vector) -> PerUnit:
     """Captum's integrated gradients of the score for one text, summed over the width, (tokens,)."""
     captum: Any = require("captum.attr", "study")
-    x, reference = text.heads.x, text.heads.r
+    x, reference = text.states.x, text.states.r
     vector = torch.as_tensor(other, dtype=x.dtype, device=x.device)
     method = captum.IntegratedGradients(lambda states: text.tail(states) @ vector * text.scale)
     values = method.attribute(x, reference, n_steps=STEPS, method="gausslegendre", internal_batch_size=8)
@@ -105,7 +105,7 @@ def attention_shares(text: TextAtLayer) -> PerUnit:
     layers: list[Tensor] = []
     encoder = text.encoder
     with encoder.running(), differentiable(), LocallyLinear(layers):
-        text.tail(text.heads.x)
+        text.tail(text.states.x)
     if len(layers) != encoder.layers():
         raise ModelError(f"rollout needs the attention of {encoder.layers()} layers, and saw it in {len(layers)}.")
     pooling = encoder.pooling()

@@ -27,14 +27,14 @@ class TextAtLayer:
     Attributes:
         encoder: the model.
         text: the text.
-        heads: the hidden states of the text and of its padding reference.
+        states: the hidden states of the text and of its padding reference.
         embedding: the embedding that `tail` gives for the hidden states of the text, (dim,).
         vector: the text's factor in the score, (dim,): score = vector_a · vector_b.
     """
 
     encoder: Encoder
     text: Text
-    heads: TextStates
+    states: TextStates
     embedding: Vector
     vector: Vector
 
@@ -44,22 +44,22 @@ class TextAtLayer:
         encoder = layered_encoder(lens)
         tokenized = encoder.read(text)
         space = encoder.space(None, space or space_for("project", measure))
-        heads = encoder.states([tokenized], layer, "padding", space)
-        _, embeddings, outputs = encoder.arrived(heads.pending)
+        states = encoder.states([tokenized], layer, "padding", space)
+        _, embeddings, outputs = encoder.arrived(states.pending)
         vector = outputs[0] if measure == "dot" else embeddings[0] / np.linalg.norm(embeddings[0])
-        return cls(encoder, tokenized, heads, embeddings[0], vector)
+        return cls(encoder, tokenized, states, embeddings[0], vector)
 
     def tail(self, states: Tensor) -> Tensor:
         """The rest of the model: hidden states, (points, tokens, width), to embeddings, (points, dim)."""
         rows = torch.zeros(len(states), dtype=torch.long, device=states.device)
-        return self.encoder.tail(self.heads)(states, rows)
+        return self.encoder.tail(self.states)(states, rows)
 
     def products(self) -> Values:
         """U[s] = J_s · x_s: the derivative of the embedding by the scale of token s's hidden states, (tokens, dim).
 
         Multiplied by `scale`, so that U is in the units of `vector`.
         """
-        states = self.heads.x
+        states = self.states.x
 
         def push(token: Tensor) -> Tensor:
             is_token = torch.arange(states.shape[1], device=states.device) == token

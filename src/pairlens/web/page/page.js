@@ -84,7 +84,7 @@ async function explain() {
   const request = requestOf();
   const key = JSON.stringify(request);
   if (key === asked && !calculation) {
-    markBusy(false);
+    wait(false);
     return;
   }
   calculation?.abort();
