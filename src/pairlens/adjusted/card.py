@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pairlens.errors import InputError
-from pairlens.io.files import versions
+from pairlens.io import versions
 
 RECORD = "adjustment.json"
 FORMAT = "pairlens.adjustment"

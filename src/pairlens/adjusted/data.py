@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pairlens.errors import InputError
-from pairlens.io.pairs import PairRow, PairTable
+from pairlens.io import PairRow, PairTable
 
 SHOWN = 3  # lines that an error names
 Data = str | Path | Iterable[tuple[str, str, float]]

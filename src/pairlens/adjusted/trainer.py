@@ -14,7 +14,7 @@ from torch.utils.data import BatchSampler, Sampler
 from tqdm.auto import tqdm
 from transformers import TrainerCallback
 
-from pairlens.io.journal import Journal, Record
+from pairlens.io import Journal, Record
 
 Scores = dict[str, float]
 

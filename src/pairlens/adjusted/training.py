@@ -22,8 +22,7 @@ from pairlens.adjusted.scores import measure_scores
 from pairlens.adjusted.trainer import Bookkeeper, ProgressBar, SimilarityLoss, Trainer, best, checkpoint
 from pairlens.adjusted.wrapping import wrap
 from pairlens.errors import InputError, ModelError, choose
-from pairlens.io.files import make_folder, require
-from pairlens.io.journal import Journal, differences
+from pairlens.io import Journal, differences, make_folder, require
 from pairlens.model.adjusted_layout import ADJUSTED, class_name
 from pairlens.model.bundled import DEFAULT_MODEL, offline_model
 from pairlens.model.loading import fingerprint, load, with_modules

@@ -25,8 +25,7 @@ def annotate(
 
     Each distinct text becomes a document of the CoNLL-U file, with the characters of every word.
     """
-    from pairlens.io.files import check_folder
-    from pairlens.io.pairs import PairTable
+    from pairlens.io import PairTable, check_folder
     from pairlens.study.language import parsing
 
     columns = options.both_columns(column_a, column_b)

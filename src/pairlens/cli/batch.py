@@ -21,8 +21,7 @@ from pairlens.model.bundled import DEFAULT_MODEL
 
 if TYPE_CHECKING:
     from pairlens.cli.results import Record
-    from pairlens.io.journal import Journal
-    from pairlens.io.pairs import PairRow, PairTable
+    from pairlens.io import Journal, PairRow, PairTable
     from pairlens.lens import Lens
 
 WINDOW = 64
@@ -72,8 +71,7 @@ def batch(
     Rows that cannot be used go to OUTPUT.rejects.csv.
     """
     from pairlens.cli.results import check_output
-    from pairlens.io.journal import Journal
-    from pairlens.io.pairs import PairTable
+    from pairlens.io import Journal, PairTable
 
     source = PairTable(pairs, options.both_columns(column_a, column_b))
     check_output(output, overwrite)
@@ -120,7 +118,7 @@ def _work(
     journal: Journal, source: PairTable, request: options.Request, asked: dict[str, Any], done: int, total: int
 ) -> None:
     """Explain the rows that are left, chunk by chunk."""
-    from pairlens.io.tables import in_blocks
+    from pairlens.io import in_blocks
 
     lens = request.load()
     chosen = request.options(lens)

@@ -43,7 +43,7 @@ def explain_pairs(
     """
     from pairlens.corpus.pairs import PairRequests
     from pairlens.corpus.pairs import explain_pairs as explain
-    from pairlens.io.tables import InputTable
+    from pairlens.io import InputTable
 
     table = PairRequests.of(InputTable(pairs, split), options.both_columns(column_a, column_b), queries=queries)
     opened = open_index(index, model, device)

@@ -106,7 +106,7 @@ def index(
     else:
         from pairlens.corpus.ingest import IngestRun
         from pairlens.corpus.layout import Layout
-        from pairlens.io.tables import InputTable
+        from pairlens.io import InputTable
 
         table, named = InputTable(data, split), _columns(metadata)
         layout = Layout.of(table, text_column, id_column, named)

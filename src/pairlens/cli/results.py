@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pairlens.errors import InputError, choose
-from pairlens.io.files import check_folder, require_pyarrow, whole_file
+from pairlens.io import check_folder, require_pyarrow, whole_file
 from pairlens.io.rows import TOTALS, totals
 
 if TYPE_CHECKING:
     from pairlens.attribution.explanation import Explanation
-    from pairlens.io.pairs import PairRow
+    from pairlens.io import PairRow
 
 Record = dict[str, Any]
 COLUMNS = ("row", "a", "b", *TOTALS, "truncated", "top")

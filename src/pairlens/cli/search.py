@@ -51,8 +51,7 @@ def search(
     """Search an index; every hit comes with its strongest passage, and with the pairs that make its score."""
     text = read_text(query)
     from pairlens.errors import choose
-    from pairlens.io import documents
-    from pairlens.io.files import check_folder
+    from pairlens.io import check_folder, documents
 
     if save is not None:
         choose("file suffix", save.suffix.lower(), (documents.PICTURE,))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pairlens.errors import InputError, ModelError, PairlensError, StoreError
-from pairlens.io.files import require, require_pyarrow
+from pairlens.io import require, require_pyarrow
 from pairlens.lens import Lens
 
 LOCAL = "local"

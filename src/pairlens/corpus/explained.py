@@ -11,7 +11,7 @@ from typing import Any
 from pairlens.attribution.explanation import Explanation
 from pairlens.corpus.parts import part_file
 from pairlens.corpus.records import Reject
-from pairlens.io.files import require_pyarrow
+from pairlens.io import require_pyarrow
 from pairlens.io.rows import TOTALS, totals
 
 PLACES = ("a_start", "a_end", "b_start", "b_end")

@@ -21,7 +21,7 @@ from pairlens.corpus.store import Store
 from pairlens.corpus.verification import Verification, verify
 from pairlens.corpus.writer import Report, Writer
 from pairlens.errors import InputError, choose, whole
-from pairlens.io.tables import in_blocks
+from pairlens.io import in_blocks
 from pairlens.lens import Lens
 from pairlens.methods import Method
 from pairlens.model.loaded import PROBE

@@ -26,9 +26,7 @@ from pairlens.corpus.layout import Layout
 from pairlens.corpus.parts import Done, IngestStage, Parts, map_blocks, read_blocks
 from pairlens.corpus.writer import COUNTS, Report, Writer
 from pairlens.errors import StoreError, whole
-from pairlens.io.files import require_pyarrow
-from pairlens.io.journal import Journal
-from pairlens.io.tables import InputTable
+from pairlens.io import InputTable, Journal, require_pyarrow
 
 if TYPE_CHECKING:
     from pairlens.corpus.cluster import Cluster

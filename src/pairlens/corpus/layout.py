@@ -10,7 +10,7 @@ from typing import Any
 
 from pairlens.corpus.records import TYPES, Reject, TextRecord
 from pairlens.errors import InputError, choose
-from pairlens.io.tables import InputRow, InputTable, find_columns
+from pairlens.io import InputRow, InputTable, find_columns
 
 KNOWN = ("text", "abstract", "passage", "document", "content", "contents", "body", "sentence")
 """Known names of the column of texts; the first one that a table has counts."""

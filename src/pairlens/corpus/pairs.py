@@ -18,9 +18,7 @@ from pairlens.corpus.parts import Done, map_blocks
 from pairlens.corpus.records import Reject
 from pairlens.corpus.search import explain
 from pairlens.errors import InputError, NotConverged, NumericalError, ReferenceWarning, choose
-from pairlens.io.files import make_folder, whole_file
-from pairlens.io.journal import Journal
-from pairlens.io.tables import InputRow, InputTable, in_blocks
+from pairlens.io import InputRow, InputTable, Journal, in_blocks, make_folder, whole_file
 
 if TYPE_CHECKING:
     from pairlens.corpus.cluster import Cluster

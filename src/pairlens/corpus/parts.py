@@ -15,8 +15,7 @@ from pairlens.corpus.layout import Layout
 from pairlens.corpus.records import Reject, TextRecord
 from pairlens.corpus.writer import Writer
 from pairlens.errors import InputError, StoreError
-from pairlens.io.files import require_pyarrow, whole_file
-from pairlens.io.tables import InputTable, in_blocks
+from pairlens.io import InputTable, in_blocks, require_pyarrow, whole_file
 from pairlens.lens import Lens
 
 if TYPE_CHECKING:

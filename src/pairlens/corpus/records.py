@@ -10,7 +10,7 @@ import numpy as np
 
 from pairlens.attribution.contributions import Contributions
 from pairlens.errors import InputError
-from pairlens.io.files import require_pyarrow
+from pairlens.io import require_pyarrow
 from pairlens.shapes import Array
 from pairlens.text import Unit
 

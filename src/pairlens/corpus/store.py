@@ -14,8 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pairlens.errors import InputError, StoreError
-from pairlens.io.files import require, require_pyarrow
-from pairlens.io.tables import in_blocks
+from pairlens.io import in_blocks, require, require_pyarrow
 from pairlens.shapes import Array
 
 try:

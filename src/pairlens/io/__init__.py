@@ -5,10 +5,10 @@ wrong with it. `documents` turns explanations and contributions into files and b
 not at all; `journal` records what a long run has done, so that the run can resume.
 """
 
-from pairlens.io.files import check_folder, require, require_pyarrow, whole_file, write_file
-from pairlens.io.journal import Journal
+from pairlens.io.files import check_folder, make_folder, require, require_pyarrow, versions, whole_file, write_file
+from pairlens.io.journal import Journal, Record, differences
 from pairlens.io.pairs import PairRow, PairTable
-from pairlens.io.tables import InputRow, InputTable
+from pairlens.io.tables import InputRow, InputTable, find_columns, in_blocks
 
 __all__ = [
     "InputRow",
@@ -16,9 +16,15 @@ __all__ = [
     "Journal",
     "PairRow",
     "PairTable",
+    "Record",
     "check_folder",
+    "differences",
+    "find_columns",
+    "in_blocks",
+    "make_folder",
     "require",
     "require_pyarrow",
+    "versions",
     "whole_file",
     "write_file",
 ]

@@ -20,8 +20,7 @@ import numpy as np
 
 from pairlens.attribution.explanation import Explanation
 from pairlens.errors import InputError, choose
-from pairlens.io import documents
-from pairlens.io.files import check_folder, write_file
+from pairlens.io import check_folder, documents, write_file
 from pairlens.render.running import cut
 from pairlens.render.text import provenance, summary
 from pairlens.text import LEVELS

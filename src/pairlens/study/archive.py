@@ -13,8 +13,7 @@ import numpy as np
 
 from pairlens.attribution.explanation import Explanation
 from pairlens.errors import InputError
-from pairlens.io import documents
-from pairlens.io.files import whole_file
+from pairlens.io import documents, whole_file
 
 Parts = dict[str, Any]
 """Plain JSON by name, and arrays by name."""

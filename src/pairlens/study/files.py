@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairlens.io.files import require, require_pyarrow, whole_file, write_file
+from pairlens.io import require, require_pyarrow, whole_file, write_file
 from pairlens.study.statistics import Record
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.explanation import Explanation
 from pairlens.attribution.options import resolve_treatment
 from pairlens.errors import InputError, NotConverged, NumericalError, ReferenceWarning, TruncationWarning, choose, whole
-from pairlens.io.pairs import PairRow
+from pairlens.io import PairRow
 from pairlens.lens import Lens
 from pairlens.methods import choose_method
 from pairlens.shapes import Array

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pairlens.errors import InputError
-from pairlens.io.files import write_file
+from pairlens.io import write_file
 from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.result import short_name
 

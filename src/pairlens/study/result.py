@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairlens.errors import InputError
-from pairlens.io.files import require, versions
+from pairlens.io import require, versions
 from pairlens.study import files
 from pairlens.study.catalogue import StudyInfo
 from pairlens.study.statistics import Record

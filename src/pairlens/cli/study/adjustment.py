@@ -53,7 +53,7 @@ def adjustment(
     adjust.silence_downloads()
     from pairlens.adjusted.data import check_evaluation, read_pairs
     from pairlens.adjusted.recipe import Recipe
-    from pairlens.io.files import make_folder
+    from pairlens.io import make_folder
     from pairlens.study.adjustment.table import PAPERS_BASES
     from pairlens.study.adjustment.trainings import line_up
 
@@ -82,7 +82,7 @@ def _work(
     folder: Path, trainings: list[Any], options: list[str], asked: dict[str, Any], *, restart: bool, **more: Any
 ) -> AdjustmentTable:
     """Run the trainings that are not in the journal; `more` goes to `train_all`."""
-    from pairlens.io.journal import Journal
+    from pairlens.io import Journal
     from pairlens.study.adjustment.table import AdjustmentTable
     from pairlens.study.adjustment.trainings import train_all
 

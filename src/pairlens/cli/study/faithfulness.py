@@ -17,7 +17,7 @@ from pairlens.errors import InputError
 from pairlens.model.bundled import DEFAULT_MODEL
 
 if TYPE_CHECKING:
-    from pairlens.io.pairs import PairTable
+    from pairlens.io import PairTable
     from pairlens.study.faithfulness import FaithfulnessResult
 
 what = partial(typer.Option, rich_help_panel="what to judge")
@@ -55,7 +55,7 @@ def faithfulness(
 
     A run that was cut off goes on where it stopped.
     """
-    from pairlens.io.pairs import PairTable
+    from pairlens.io import PairTable
 
     source = PairTable(data, both_columns(column_a, column_b))
     chosen: Given = {
@@ -77,8 +77,7 @@ def _judge(
     source: PairTable, out: Path, model: str | None, device: str | None, asked: Given, chosen: Given, restart: bool
 ) -> tuple[FaithfulnessResult, Path]:
     """Run the judge, or resume an interrupted run; returns the result and its folder."""
-    from pairlens.io.files import make_folder
-    from pairlens.io.journal import Journal
+    from pairlens.io import Journal, make_folder
     from pairlens.study import files
 
     files.require_matplotlib()  # fail before the work, not after it

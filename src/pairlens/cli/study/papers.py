@@ -17,7 +17,7 @@ from pairlens.errors import InputError, PairlensError
 from pairlens.study.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
-    from pairlens.io.pairs import PairRow, PairTable
+    from pairlens.io import PairRow, PairTable
     from pairlens.study.language.annotations import Annotations
     from pairlens.study.materials import Materials
     from pairlens.study.result import Result
@@ -106,7 +106,7 @@ def _command(names: list[str], specific: Collection[str]) -> Callable[..., None]
 def _run(names: list[str], given: Given) -> None:
     """Run studies one after the other; they share an archive of explanations."""
     from pairlens import study
-    from pairlens.io.files import make_folder, require_pyarrow
+    from pairlens.io import make_folder, require_pyarrow
     from pairlens.study import files, report
     from pairlens.study.archive import remove_unfinished
 
@@ -166,7 +166,7 @@ def sample_pairs(source: PairTable, limit: int, seed: int) -> list[PairRow]:
 
 def _materials(given: Given, names: list[str]) -> Materials:
     """The materials that the options describe, loaded and checked."""
-    from pairlens.io.pairs import PairTable
+    from pairlens.io import PairTable
     from pairlens.study.archive import Archive
     from pairlens.study.materials import CHUNK, Materials
     from pairlens.study.papers.adjectives import read_adjectives

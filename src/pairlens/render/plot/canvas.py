@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from pairlens.errors import FontWarning, InputError, choose, warn
-from pairlens.io import documents
-from pairlens.io.files import check_folder, write_file
+from pairlens.io import check_folder, documents, write_file
 from pairlens.render.colours import LIGHT
 from pairlens.render.plot import fonts
 from pairlens.render.text import clean

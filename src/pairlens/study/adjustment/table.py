@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from pairlens.errors import MissingExtra
-from pairlens.io.files import write_file
+from pairlens.io import write_file
 from pairlens.study import files
 from pairlens.study.adjustment.picture import draw
 from pairlens.study.adjustment.trainings import SCORES, kind

@@ -14,7 +14,7 @@ from typing import Any
 
 from pairlens.adjusted.card import read_record
 from pairlens.errors import ModelError
-from pairlens.io.journal import Journal
+from pairlens.io import Journal
 from pairlens.study.result import short_name
 from pairlens.study.statistics import Record
 

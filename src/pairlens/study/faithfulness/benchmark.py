@@ -8,7 +8,7 @@ from dataclasses import asdict
 from tqdm.auto import tqdm
 
 from pairlens.errors import InputError
-from pairlens.io.journal import Journal
+from pairlens.io import Journal
 from pairlens.lens import Lens
 from pairlens.study.faithfulness.candidates import Candidate, make_candidates
 from pairlens.study.faithfulness.evaluation import JudgeSettings, PairEvaluator

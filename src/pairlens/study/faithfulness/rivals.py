@@ -19,7 +19,7 @@ from torch import Tensor
 from pairlens.attribution import Explanation
 from pairlens.autodiff import differentiable
 from pairlens.errors import ModelError
-from pairlens.io.files import require
+from pairlens.io import require
 from pairlens.lens import Lens
 from pairlens.shapes import Array, Matrix, PerUnit, Vector
 from pairlens.study.faithfulness.relevance import LocallyLinear

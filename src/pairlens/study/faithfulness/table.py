@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlens.io.files import require, versions
+from pairlens.io import require, versions
 from pairlens.shapes import Array
 from pairlens.study import files
 from pairlens.study.faithfulness.candidates import Candidate

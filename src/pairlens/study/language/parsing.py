@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pairlens.errors import InputError
-from pairlens.io.files import require, whole_file
+from pairlens.io import require, whole_file
 from pairlens.study.language import conllu
 from pairlens.study.language.conllu import Sentence, Token, Word
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlens.io.pairs import PairRow
+from pairlens.io import PairRow
 from pairlens.quadrature import Adaptive, GaussLegendre
 from pairlens.study import picture
 from pairlens.study.catalogue import CATALOGUE

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairlens.attribution.explanation import Explanation
-from pairlens.io.pairs import PairRow
+from pairlens.io import PairRow
 from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.materials import Materials, longer, text_tokens, unit_texts
 from pairlens.study.result import Lacking, Result, percent, short_name, signed

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pairlens.attribution.explanation import Explanation
-from pairlens.io.pairs import PairRow
+from pairlens.io import PairRow
 from pairlens.lens import Lens
 from pairlens.study.catalogue import CATALOGUE
 from pairlens.study.materials import Materials, longer
