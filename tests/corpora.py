@@ -90,3 +90,12 @@ def rows(index: Index) -> list[dict[str, Any]]:
 
 def _numeric(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], list | float)
+
+
+TEXTS = texts(40)
+QUERY = "Is the coffee good?"
+
+
+def record(i: int, text: str | None = None) -> dict[str, object]:
+    """Return a record of the i-th text."""
+    return {"id": f"t{i}", "text": text or TEXTS[i], "year": i}

@@ -9,42 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
-from sentence_transformers import util
 
 import corpora
 import zoo
-from pairlens import IntegratedJacobian, Lens, Shapley
+from corpora import QUERY, TEXTS, record
+from pairlens import Lens, Shapley
 from pairlens.corpus import Index
-from pairlens.corpus.identity import fingerprint
-from pairlens.errors import InputError, StoreError
-
-TEXTS = corpora.texts(40)
-QUERY = "Is the coffee good?"
-
-
-@pytest.fixture(scope="module")
-def lens() -> Lens:
-    return Lens(zoo.encoder("bert"))
-
-
-@pytest.fixture(scope="module")
-def index(lens, tmp_path_factory) -> Index:
-    """Forty texts, read only."""
-    made = Index.create(tmp_path_factory.mktemp("corpus") / "index", lens, metadata={"year": "int", "title": "text"})
-    records = [{"id": f"t{i}", "text": text, "year": 1990 + i, "title": text[:5]} for i, text in enumerate(TEXTS)]
-    assert made.add(records).added == len(TEXTS)
-    return made
-
-
-@pytest.fixture
-def empty(lens, tmp_path) -> Index:
-    return Index.create(tmp_path / "index", lens, metadata={"year": "int"})
-
-
-def record(i: int, text: str | None = None) -> dict[str, object]:
-    return {"id": f"t{i}", "text": text or TEXTS[i], "year": i}
-
+from pairlens.errors import StoreError
 
 # What is stored is what a fresh lens gives.
 
@@ -127,111 +98,6 @@ def test_the_default_is_shapley_with_few_passes_for_texts_and_many_for_queries(i
     assert index.settings.query_options()["level"] == "word"
     permuted = replace(index.settings, method=Shapley(permutations=5))
     assert permuted.query_options()["method"] == permuted.method
-
-
-# Search.
-
-
-def ranking(model, query: str, texts: list[str], k: int, prompts: bool = False) -> list[tuple[int, float]]:
-    """What sentence-transformers finds."""
-    encode = (model.encode_query, model.encode_document) if prompts else (model.encode, model.encode)
-    found = util.semantic_search(encode[0]([query], convert_to_tensor=True), encode[1](texts, convert_to_tensor=True))
-    return [(int(hit["corpus_id"]), float(hit["score"])) for hit in found[0][:k]]
-
-
-@pytest.mark.parametrize("prompts", [None, {"query": "query: ", "document": "passage: "}])
-def test_search_ranks_as_sentence_transformers_does(prompts, tmp_path):
-    model = zoo.encoder("bert", prompts=prompts)
-    texts = corpora.texts(60, seed=1)
-    index = Index.create(tmp_path / "index", Lens(model), method="output")
-    index.add({"id": str(i), "text": text} for i, text in enumerate(texts))
-    for query in [QUERY, *corpora.texts(5, seed=2)]:
-        expected = ranking(model, query, texts, 10, prompts is not None)
-        hits = index.search(query, 10)
-        assert [hit.id for hit in hits] == [str(i) for i, _ in expected]
-        assert [hit.score for hit in hits] == pytest.approx([score for _, score in expected], abs=1e-6)
-        assert [hit.rank for hit in hits] == list(range(1, 11))
-
-
-def test_prompts_make_a_difference(tmp_path):
-    model = zoo.encoder("bert", prompts={"query": "query: ", "document": "passage: "})
-    assert ranking(model, QUERY, TEXTS, 5, True) != ranking(model, QUERY, TEXTS, 5)
-
-
-def test_equal_texts_are_ranked_by_name_however_many(lens, tmp_path):
-    index = Index.create(tmp_path / "index", lens, method="output")
-    # More twins than are asked for beyond k, added in another order than that of their names.
-    index.add({"id": f"{i:02d}", "text": "The coffee is good."} for i in reversed(range(60)))
-    index.add({"id": f"other{i}", "text": text} for i, text in enumerate(TEXTS))
-    assert [hit.id for hit in index.search("The coffee is good.", 4)] == ["00", "01", "02", "03"]
-
-
-def test_a_hit_says_why(index):
-    hit = index.search(QUERY, 3)[0]
-    e = hit.explanation
-    assert e.score == pytest.approx(hit.score, abs=1e-6)
-    assert e.text_a == QUERY
-    assert e.text_b == hit.text == TEXTS[int(hit.id[1:])]
-    unit, value = hit.passage
-    sentences = [i for i, u in enumerate(e.units_b) if u.kind == "text"]
-    assert value == max(e.column[i] for i in sentences)
-    assert hit.text[unit.start : unit.end] == unit.text
-    assert hit.top(2)[0].value == e.top(1, special=False)[0].value
-    assert hit.metadata == {"year": 1990 + int(hit.id[1:]), "title": hit.text[:5]}
-    assert hit.id in repr(hit)
-
-
-def test_the_passage_of_an_index_of_words_is_a_sentence(lens, tmp_path):
-    index = Index.create(tmp_path / "index", lens, level="word", method="output")
-    index.add([{"text": "We slept well. The coffee was good. It rains."}])
-    unit, value = index.search("good coffee", 1)[0].passage
-    assert unit.text in ("We slept well.", "The coffee was good.", "It rains.")
-    e = index.explain("good coffee", "1").at(("word", "sentence"))
-    assert value == pytest.approx(max(v for u, v in zip(e.units_b, e.column, strict=True) if u.kind == "text"))
-
-
-def test_filters(index):
-    assert {hit.id for hit in index.search(QUERY, 40, where="metadata.year < 1993")} == {"t0", "t1", "t2"}
-    assert index.search(QUERY, where="metadata.year > 3000") == []
-    said = r"the filter 'year > 3' cannot be used: No field named year. .*: metadata.year \(int\), metadata.title"
-    with pytest.raises(InputError, match=said):
-        index.search(QUERY, where="year > 3")
-
-
-def test_fewer_texts_than_asked_for(empty):
-    assert empty.search(QUERY, 5) == []
-    empty.add([record(0), record(1)])
-    assert len(empty.search(QUERY, 5)) == 2
-    with pytest.raises(InputError, match="k must be a whole number of at least 1, not 0"):
-        empty.search(QUERY, 0)
-
-
-def test_approximate_search(lens, tmp_path):
-    texts = corpora.texts(100, seed=3)
-    index = Index.create(tmp_path / "index", lens, method="output")
-    index.add({"text": text} for text in texts[:90])
-    with pytest.raises(InputError, match="approximate search needs an index of the embeddings"):
-        index.search(QUERY, approximate=True)
-    index.index_vectors()
-    index.add({"id": f"late{i}", "text": text} for i, text in enumerate(texts[90:]))
-    exact, near = (index.search(QUERY, 10, approximate=a) for a in (False, True))
-    assert len({hit.id for hit in exact} & {hit.id for hit in near}) >= 8
-    assert index.search(texts[95], 1, approximate=True)[0].id == "late5"
-
-
-def test_why_not(index):
-    ranked = index.search(QUERY, 40)
-    contrast = index.why_not(QUERY, ranked[20].id, k=5)
-    assert contrast.a.text_b == ranked[4].text
-    assert contrast.b.text_b == ranked[20].text
-    assert contrast.difference == pytest.approx(ranked[4].score - ranked[20].score, abs=1e-6)
-    assert contrast.effects.sum() + contrast.base + contrast.gap == pytest.approx(contrast.difference, abs=1e-9)
-    with pytest.raises(InputError, match=r"is hit 3 of 5: nothing keeps it below"):
-        index.why_not(QUERY, ranked[2].id, k=5)
-    with pytest.raises(InputError, match="the index has no text 'nobody'"):
-        index.why_not(QUERY, "nobody")
-    with pytest.raises(InputError, match=r"does not fit the filter 'metadata.year < 1992': that, and not its score"):
-        index.why_not(QUERY, "t9", k=1, where="metadata.year < 1992")
 
 
 # Records come and go.
@@ -335,109 +201,6 @@ def test_numbers_that_half_precision_cannot_hold(tmp_path):
     report = Index.create(tmp_path / "half", lens).add([{"text": "One. Two."}])
     assert "float16 cannot hold" in report.rejects[0].reason
     assert Index.create(tmp_path / "single", lens, precision="float32").add([{"text": "One. Two."}]).added == 1
-
-
-# What an index was made with.
-
-
-def test_another_model_is_refused_and_both_are_named(index):
-    with pytest.raises(
-        InputError, match=r"made with the model 'zoo/bert' \(fingerprint \w{16}\), and this is 'zoo/mpnet'"
-    ):
-        Index.open(index.path, Lens(zoo.encoder("mpnet")))
-
-
-def test_other_settings_are_refused_and_both_are_named(index, lens):
-    Index.open(index.path, lens, level="sentence", measure="cosine")
-    with pytest.raises(InputError, match="level is 'sentence', not 'word'"):
-        Index.open(index.path, lens, level="word")
-    with pytest.raises(
-        InputError, match=r"method is Shapley\(passes=32, near=1.5\), not IntegratedJacobian\(layer=2\)"
-    ):
-        Index.open(index.path, lens, layer=2)
-    with pytest.raises(InputError, match="precision is 'float16', not 'float32'"):
-        Index.open(index.path, lens, precision="float32")
-
-
-def test_the_same_layer_counted_from_the_end(lens, tmp_path):
-    Index.create(tmp_path / "index", lens, layer=-1)
-    assert Index.open(tmp_path / "index", lens, layer=3).settings.method == IntegratedJacobian(layer=3)
-
-
-def test_computed_in_another_precision(index):
-    with pytest.raises(InputError, match=r"computed in float32, and this lens computes in float64.*dtype='float32'"):
-        Index.open(index.path, Lens(zoo.encoder("bert"), dtype="float64"))
-
-
-def test_a_fingerprint_is_of_everything(lens):
-    assert fingerprint(lens) == fingerprint(Lens(zoo.encoder("bert")))
-    changed = [zoo.encoder("bert", pooling="cls"), zoo.encoder("bert", prompts={"query": "q: "}), zoo.encoder("bert")]
-    changed[2].max_seq_length = 32
-    one_weight = zoo.encoder("bert")
-    with torch.no_grad():
-        # One number among thousands, and not one of those that the settings' short fingerprint looks at.
-        next(iter(one_weight.parameters()))[17, 5] += 1e-3
-    assert len({fingerprint(Lens(model)) for model in [*changed, one_weight, zoo.encoder("bert")]}) == 5
-
-
-def test_a_query_before_the_fingerprint_changes_nothing():
-    model = zoo.encoder("bert")
-    lens = Lens(model)
-    model.encode(["coffee " * 100, "tea"])  # leaves padding and truncation behind in the tokenizer
-    assert fingerprint(lens) == fingerprint(Lens(zoo.encoder("bert")))
-
-
-def test_an_index_is_made_once(index, lens):
-    with pytest.raises(InputError, match="holds an index already"):
-        Index.create(index.path, lens)
-    with pytest.raises(InputError, match="there is no index in"):
-        Index.open(index.path / "nowhere", lens)
-
-
-def test_an_index_opened_without_a_model_loads_it_by_name(tmp_path):
-    zoo.encoder("bert").save(str(tmp_path / "model"))
-    Index.create(tmp_path / "index", Lens(str(tmp_path / "model"))).add([{"text": TEXTS[0]}, {"text": TEXTS[1]}])
-    index = Index.open(tmp_path / "index")
-    assert index._lens is None
-    assert index.compare("1", "2").text_b == TEXTS[1]  # needs no model
-    assert index._lens is None
-    assert index.search(TEXTS[0], 1)[0].id == "1"
-    zoo.encoder("bert", seed=5).save(str(tmp_path / "model"))
-    with pytest.raises(InputError, match="was made with the model"):
-        Index.open(tmp_path / "index").search(TEXTS[0])
-
-
-def test_an_index_whose_model_is_gone(index):
-    with pytest.raises(InputError, match="'zoo/bert', which cannot be loaded by that name"):
-        Index.open(index.path).search(QUERY)
-
-
-# Verification.
-
-
-def test_verify(index):
-    found = index.verify(8)
-    assert found.passed
-    assert found.checked == 8
-    assert 0 < found.difference < 5e-4
-
-
-def test_verify_sees_a_changed_record(empty):
-    empty.add([record(i) for i in range(6)])
-    rows = empty.store._table.to_arrow()
-    stolen = rows.take([1]).set_column(0, rows.schema.field("id"), [["t0"]])
-    empty.store.write(stolen.set_column(1, rows.schema.field("text"), rows.take([0]).column("text")), replace=True)
-    found = empty.verify(6)
-    assert found.wrong == ("t0",)
-    assert not found.passed
-
-
-def test_verify_sees_a_doubled_record(empty):
-    empty.add([record(i) for i in range(3)])
-    empty.store.write(empty.store._table.to_arrow().take([1]), replace=False)
-    found = empty.verify(2)
-    assert found.doubled == ("t1",)
-    assert not found.passed
 
 
 # Many at once.

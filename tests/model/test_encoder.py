@@ -4,25 +4,21 @@ import copy
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import reduce
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from sentence_transformers import CrossEncoder, SentenceTransformer, SparseEncoder
+from sentence_transformers import SentenceTransformer
 from torch import nn
-from transformers import BertConfig, BertForSequenceClassification
 
 import oracles
 import zoo
 from families import families
-from pairlens import GaussLegendre, InputError, Lens, ModelError, NumericalError, Riemann, TruncationWarning
-from pairlens.attribution.similarity import TREATMENTS
+from pairlens import GaussLegendre, InputError, Lens, ModelError, NumericalError, TruncationWarning
 from pairlens.model.encoder import Encoder
-from pairlens.model.loading import load
-from snapshots import save_adjusted, snapshot
+from snapshots import snapshot
 
 A, B = zoo.TEXTS[:2]
 L = zoo.LAYERS
@@ -428,135 +424,3 @@ def test_long_texts(family, side):
     with pytest.raises(InputError, match="longer than the model takes"):
         Lens(model, strict=True).explain(text, B)
     assert not Lens(model, strict=True).explain(A[:10], B, layer=L).truncated
-
-
-# What is not a sentence encoder.
-
-
-def sparse_encoder() -> SparseEncoder:
-    try:
-        modules: Any = import_module("sentence_transformers.sparse_encoder.modules")
-    except ModuleNotFoundError:  # before sentence-transformers 5.4
-        modules = import_module("sentence_transformers.sparse_encoder.models")
-    return SparseEncoder(modules=[modules.SparseStaticEmbedding(tokenizer=zoo.tokenizer("bert"))], device="cpu")
-
-
-def save_cross_encoder(folder: Path) -> Path:
-    options: Any = {"num_labels": 1}
-    config = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, **options)
-    BertForSequenceClassification(config).save_pretrained(folder)
-    zoo.tokenizer("bert").save_pretrained(folder)
-    return folder
-
-
-def test_sparse_encoders_are_refused(tmp_path: Path):
-    model = sparse_encoder()
-    with pytest.raises(ModelError, match=r"SparseEncoder.*decode"):
-        Lens(model)
-    model.save_pretrained(str(tmp_path))
-    with pytest.raises(ModelError, match="SparseEncoder"):
-        Lens(tmp_path)
-
-
-def test_cross_encoders_are_refused(tmp_path: Path):
-    with torch.random.fork_rng(devices=[]):
-        folder = save_cross_encoder(tmp_path)
-        with pytest.raises(ModelError, match=r"CrossEncoder.*bi-encoder"):
-            Lens(CrossEncoder(str(folder), device="cpu"))
-    with pytest.raises(ModelError, match="CrossEncoder"):
-        Lens(folder)
-
-
-@pytest.mark.parametrize("backend", ["onnx", "openvino"])
-def test_backends_without_derivatives_are_refused(backend):
-    model: Any = zoo.encoder()
-    model.backend = backend
-    with pytest.raises(ModelError, match=rf"{backend}.*backend='torch'"):
-        Lens(model)
-
-
-@pytest.mark.parametrize("model", [nn.Linear(2, 2), 42, zoo.transformer("bert"), zoo.transformer("bert").auto_model])
-def test_other_things_are_refused(model):
-    with pytest.raises(ModelError, match="SentenceTransformer"):
-        Lens(model)
-
-
-def test_a_bag_of_words_is_refused():
-    model = SentenceTransformer(modules=[zoo.modules.BoW(["coffee", "good", "bad"])], device="cpu")
-    with pytest.raises(ModelError, match="BoW"):
-        Lens(model).explain(A, B)
-
-
-# The papers' adjusted models.
-
-
-def shifted_score(model: SentenceTransformer, family: str, measure: str) -> float:
-    a, b = (np.subtract(*oracles.path(model, family, text, L).ends) for text in (A, B))
-    return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b) if measure == "cosine" else 1))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("family", ["mpnet", "roberta"])
-def test_adjusted_models(family, dtype, tmp_path: Path):
-    plain = save_adjusted(family, tmp_path)
-    lens = Lens(tmp_path, dtype=dtype)
-    assert lens.adjusted
-    assert not Lens(plain).adjusted
-    for measure in ("cosine", "dot"):
-        default = lens.explain(A, B, measure=measure)
-        assert default.settings["reference_terms"] == "shift"
-        assert default.score == pytest.approx(shifted_score(plain, family, measure), rel=1e-5)
-        for terms in TREATMENTS:
-            e = lens.explain(A, B, reference_terms=terms, measure=measure)
-            assert e.base == 0
-            assert not e.effects_a.any()
-            assert not e.effects_b.any()
-            assert e.score == default.score
-            np.testing.assert_array_equal(e.matrix, default.matrix)
-            assert e.matrix.sum() == pytest.approx(e.score, abs=3e-3 * shifted_score(plain, family, measure))
-            assert max(e.gap_a, e.gap_b) <= 1e-3
-
-
-@pytest.mark.parametrize("family", ["mpnet", "roberta"])
-def test_adjusted_models_have_the_papers_attributions(family, tmp_path: Path):
-    plain = save_adjusted(family, tmp_path)
-    a, b = (oracles.path(plain, family, text, 1) for text in (A, B))
-    jacobians = [oracles.riemann(side, 5) for side in (a, b)]
-    for measure in ("cosine", "dot"):
-        expected = oracles.attributions(a, b, *jacobians, terms="shift", measure=measure)
-        found = Lens(tmp_path, dtype="float64").explain(A, B, layer=1, rule=Riemann(5), measure=measure)
-        np.testing.assert_allclose(found.matrix, expected, atol=1e-9 * np.abs(expected).max())
-
-
-def test_an_adjusted_model_that_normalizes(tmp_path: Path):
-    plain = save_adjusted("mpnet", tmp_path, normalize=True)
-    for measure in ("cosine", "dot"):
-        for terms in TREATMENTS:
-            e = Lens(tmp_path, dtype="float64").explain(A, B, measure=measure, reference_terms=terms)
-            assert e.score == pytest.approx(shifted_score(plain, "mpnet", "cosine"), abs=1e-9)
-
-
-def test_adjusted_models_keep_their_reference(tmp_path: Path):
-    save_adjusted("mpnet", tmp_path)
-    with pytest.raises(ModelError, match="padding reference"):
-        Lens(tmp_path).explain(A, B, reference="mask")
-
-
-def test_the_papers_own_class_where_it_is_installed(tmp_path: Path):
-    plain: Any = save_adjusted("mpnet", tmp_path)
-
-    class ShiftingReferenceTransformer(type(plain[0])):
-        def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-            raise NotImplementedError("the reference is appended to the batch, and its states subtracted")
-
-    class Subclass(ShiftingReferenceTransformer):
-        pass
-
-    expected = Lens(tmp_path).explain(A, B, rule=GaussLegendre(3))
-    for cls in (ShiftingReferenceTransformer, Subclass):
-        model: Any = copy.deepcopy(plain)
-        model[0].__class__ = cls
-        assert load(model, None)[2]
-        e = Lens(model).explain(A, B, rule=GaussLegendre(3))
-        np.testing.assert_allclose(e.matrix, expected.matrix, atol=1e-6)
-        assert type(model[0]) is cls

@@ -207,6 +207,7 @@ def test_a_request_leaves_the_queue_when_its_client_disconnects(tiny):
         server.wait(lambda scheduler: scheduler.waiting == 1)
         connection.close()
         server.wait(lambda scheduler: scheduler.waiting == 0)
+        assert server.scheduler.running == 1, "the request left the queue without being computed"
 
 
 # Stopping.
