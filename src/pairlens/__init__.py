@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pairlens.attribution.contrast import Contrast
     from pairlens.attribution.contributions import Contributions
     from pairlens.attribution.explanation import Explanation
+    from pairlens.attribution.forecast import Forecast
     from pairlens.errors import (
         InputError,
         MissingExtra,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     )
     from pairlens.functional import decompose
     from pairlens.lens import Lens
+    from pairlens.methods.banzhaf import Banzhaf
     from pairlens.methods.fade import Fade
     from pairlens.methods.integrated_jacobian import IntegratedJacobian
     from pairlens.methods.occlusion import Occlusion
@@ -51,8 +53,10 @@ _HOMES = {
     ),
     "pairlens.attribution.contrast": ("Contrast",),
     "pairlens.attribution.explanation": ("Explanation",),
+    "pairlens.attribution.forecast": ("Forecast",),
     "pairlens.functional": ("decompose",),
     "pairlens.lens": ("Lens",),
+    "pairlens.methods.banzhaf": ("Banzhaf",),
     "pairlens.methods.fade": ("Fade",),
     "pairlens.methods.integrated_jacobian": ("IntegratedJacobian",),
     "pairlens.methods.occlusion": ("Occlusion",),
@@ -63,10 +67,12 @@ _HOMES = {
 
 __all__ = [
     "Adaptive",
+    "Banzhaf",
     "Contrast",
     "Contributions",
     "Explanation",
     "Fade",
+    "Forecast",
     "GaussLegendre",
     "InputError",
     "IntegratedJacobian",

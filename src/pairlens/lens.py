@@ -10,7 +10,7 @@ import torch
 
 from pairlens.attribution import similarity
 from pairlens.attribution.contrast import Contrast
-from pairlens.attribution.contributions import Contributions
+from pairlens.attribution.contributions import Contributions, deletes
 from pairlens.attribution.decomposer import Decomposer, Job
 from pairlens.attribution.explanation import Explanation, Pair
 from pairlens.attribution.options import ExplainOptions, Options, resolve_treatment
@@ -47,7 +47,7 @@ class Lens:
     Example:
         >>> lens = Lens()
         >>> e = lens.explain("The coffee is bad.", "This coffee is bad.", level="word")
-        >>> bool(abs(e.base + e.matrix.sum() + e.gap - e.score) < 1e-12)
+        >>> bool(abs(e.base + e.effects_a.sum() + e.effects_b.sum() + e.matrix.sum() + e.gap - e.score) < 1e-12)
         True
         >>> [(pair.a.text, pair.b.text) for pair in e.top(1)]
         [('coffee', 'coffee')]
@@ -77,7 +77,7 @@ class Lens:
     ) -> Lens:
         """A lens on a black box: an API, an ONNX session, any function from texts to vectors.
 
-        It is explained by what deletions do to its vectors, with "shapley" or "occlusion", at word or sentence level
+        It is explained by what deletions do to its vectors, with "banzhaf", "shapley" or "occlusion", at word or sentence level
         or by spans. Each distinct text is asked for once, up to 256 at a time.
 
         Args:
@@ -158,13 +158,14 @@ class Lens:
         Args:
             a: one text.
             b: the other.
-            method: "shapley", "fade", "integrated-jacobian", "occlusion", "output", or an object such as
-                `Shapley(passes=500)` or `IntegratedJacobian(layer=3)`. By default `Shapley(near=1.5)`, which is closest
-                to real deletions (`pairlens study faithfulness`); "integrated-jacobian" where a layer, reference or
+            method: "banzhaf", "shapley", "fade", "integrated-jacobian", "occlusion", "output", or an object such as
+                `Banzhaf(passes=100)` or `IntegratedJacobian(layer=3)`. By default `Banzhaf()`, which predicts best what
+                deleting units does (`pairlens study faithfulness`); "integrated-jacobian" where a layer, reference or
                 rule is given, and for adjusted models; static embeddings need no method.
             layer: 0 to L, for integrated-jacobian; negative ones count from the end. Not beside a method object.
             reference: "padding" (default), "mask" or "zero", likewise.
-            reference_terms: "project" (default), "shift" (default for adjusted models), "keep" or "ignore".
+            reference_terms: "keep" (default for methods that delete units), "project" (default for the others), "shift"
+                (their default for adjusted models) or "ignore".
             measure: "cosine" or "dot"; the model's own by default.
             level: "token" (default; "word" for a black box), "word", "sentence" or character spans
                 `[(0, 5), (6, 20)]`; a pair gives each text its own.
@@ -278,7 +279,8 @@ class Lens:
 
         The two may differ in layer, level or method; the settings then name both.
         """
-        treatment, measure = resolve_treatment(self.encoder, reference_terms, measure)
+        deleted = deletes(a.settings) and deletes(b.settings)
+        treatment, measure = resolve_treatment(self.encoder, reference_terms, measure, deletes=deleted)
         return similarity.explain(a, b, reference_terms=treatment, measure=measure)
 
     def contrast(self, query: str, a: str, b: str, **options: Any) -> Contrast:

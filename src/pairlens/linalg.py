@@ -59,6 +59,17 @@ def inverse(a: Array) -> Array:
     return torch.linalg.inv(_tensor(a)).numpy()
 
 
+def solve(a: Array, b: Array) -> Array:
+    """The solution x of the linear equations a x = b, for a matrix of right-hand sides.
+
+    Example:
+        >>> solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([[1.0], [1.0]]))
+        array([[0.5 ],
+               [0.25]])
+    """
+    return torch.linalg.solve(_tensor(a), _tensor(b)).numpy()
+
+
 def length(a: Array) -> float:
     """The Euclidean length of a vector: `np.linalg.norm` without its detours, which for a few hundred numbers tell.
 

@@ -13,6 +13,9 @@ from pairlens.errors import InputError
 from pairlens.shapes import Array, PerUnit, Values, Vector
 from pairlens.text import Level, Unit, group, plain_level
 
+LARGE = ("noise_residuals", "tried_embeddings", "tried_predictions", "tried_with_compounds")
+"""Arrays that are larger than the values, and need no more than single precision."""
+
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
@@ -31,6 +34,10 @@ class Contributions:
         noise_weights: for methods that sample, the errors of `values` as independent draws: draw d is off by
             noise_weights[d, unit] times noise_residuals[d], (draws, units); None where nothing was sampled.
         noise_residuals: the directions of those errors, (draws, dim), float32, or None.
+        tried: for methods that delete, which units stayed in each deletion that was tried, (tried, units), booleans.
+        tried_embeddings: what was left, (tried, dim), float32.
+        tried_predictions: the same as predicted by a fit that has not seen it, (tried, dim), float32, or None.
+        tried_with_compounds: likewise by a fit with compounds, or None.
         truncated: the text was longer than the model takes.
         settings: model, method, layer, reference, space, level, rule, nodes, role, dtype.
     """
@@ -46,12 +53,19 @@ class Contributions:
     gap: float
     noise_weights: Array | None = None
     noise_residuals: Array | None = None
+    tried: Array | None = None
+    tried_embeddings: Array | None = None
+    tried_predictions: Array | None = None
+    tried_with_compounds: Array | None = None
     truncated: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.noise_residuals is not None:  # far larger than the values; errors need no eight digits
-            vars(self)["noise_residuals"] = self.noise_residuals.astype(np.float32, copy=False)
+        for name in LARGE:
+            if (array := getattr(self, name)) is not None:
+                vars(self)[name] = array.astype(np.float32, copy=False)
+        if self.tried is not None:
+            vars(self)["tried"] = self.tried.astype(bool, copy=False)
         freeze(self)
 
     def __repr__(self) -> str:
@@ -59,7 +73,10 @@ class Contributions:
         return f"Contributions({self.text!r:.50}, {what}, {self.settings.get('method')})"
 
     def at(self, level: Level) -> Contributions:
-        """The same contributions at a coarser level: rows that belong together are added up."""
+        """The same contributions at a coarser level: rows that belong together are added up.
+
+        The deletions that were tried belong to the finer level and are left out.
+        """
         units, sums = regroup(self.text, self.units, self.settings.get("level", "token"), level)
         settings = {**self.settings, "level": plain_level(level), **summed(self.settings, sums)}
         error, weights = sums @ self.error, self.noise_weights
@@ -67,7 +84,12 @@ class Contributions:
             weights = weights @ sums.T
             error = np.sqrt((weights**2).T @ (self.noise_residuals**2).sum(1))
         values = sums @ self.values
-        return replace(self, units=units, values=values, error=error, noise_weights=weights, settings=settings)
+        left_out = (
+            {} if len(units) == len(self.units) else dict.fromkeys(name for name in vars(self) if "tried" in name)
+        )
+        return replace(
+            self, units=units, values=values, error=error, noise_weights=weights, settings=settings, **left_out
+        )
 
     def save(self, path: str | Path) -> Path:
         """Write to a file: .json (lossless), .npz, .csv or .parquet."""
@@ -93,9 +115,14 @@ def freeze(result: object) -> None:
     attributes["settings"] = dict(attributes["settings"])
 
 
+def deletes(settings: Mapping[str, Any]) -> bool:
+    """Whether these are the settings of a method that deletes units."""
+    return settings.get("reference") in ("empty", "fitted")
+
+
 def summed(settings: Mapping[str, Any], sums: Array) -> dict[str, str]:
     """A note for the settings of summed units: for methods that delete, a coarser level is another game, not a sum."""
-    if settings.get("reference") != "empty" or sums.shape[0] == sums.shape[1]:
+    if not deletes(settings) or sums.shape[0] == sums.shape[1]:
         return {}
     return {"sums": settings.get("sums") or f"summed from {_plural(settings.get('level', 'token'))}"}
 

@@ -140,7 +140,10 @@ class Decomposer:
         decompositions = yield from method.decompose_in_steps(encoder, Batch(texts, labels, counts, space), self.rule)
         return [
             _contributions(
-                text, units, decomposition, {**settings, "level": plain_level(job.level), "nodes": decomposition.nodes}
+                text,
+                _with_compounds(text, units, decomposition),
+                decomposition,
+                {**settings, "level": plain_level(job.level), "nodes": decomposition.nodes},
             )
             for job, text, (units, _), decomposition in zip(jobs, texts, grouped, decompositions, strict=True)
         ]
@@ -154,15 +157,19 @@ class Decomposer:
 
 
 def _bytes(c: Contributions) -> int:
-    """The memory of contributions: their values and, of sampled texts, the draws of their errors, which are larger."""
-    arrays = (c.values, c.noise_weights, c.noise_residuals)
-    return sum(array.nbytes for array in arrays if array is not None)
+    """The memory of contributions: their values and, of texts with deletions, what was tried, which is larger."""
+    return sum(array.nbytes for array in vars(c).values() if isinstance(array, np.ndarray))
+
+
+def _with_compounds(text: Text, units: tuple[Unit, ...], decomposition: Decomposition) -> tuple[Unit, ...]:
+    return (*units, *(Unit.compound(text.text, [units[i] for i in group]) for group in decomposition.compounds))
 
 
 def _contributions(
     text: Text, units: tuple[Unit, ...], decomposition: Decomposition, settings: dict[str, Any]
 ) -> Contributions:
     weights, residuals = decomposition.noise or (None, None)
+    trials = decomposition.trials
     return Contributions(
         text=text.text,
         units=units,
@@ -175,6 +182,10 @@ def _contributions(
         gap=decomposition.gap,
         noise_weights=weights,
         noise_residuals=residuals,
+        tried=trials and trials.kept,
+        tried_embeddings=trials and trials.embeddings,
+        tried_predictions=trials and trials.predictions,
+        tried_with_compounds=trials and trials.compound_predictions,
         truncated=text.truncated,
         settings=settings,
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from pairlens.attribution.contributions import freeze, regroup, summed
 from pairlens.errors import choose, whole
 from pairlens.shapes import Array, Matrix, PerUnitA, PerUnitB
 from pairlens.text import Level, Unit, both_levels, plain_level
+
+if TYPE_CHECKING:
+    from pairlens.attribution.forecast import Forecast
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,9 @@ class Explanation:
         gap: the integration's own error of the sum, signed.
         gap_a: the relative error of text a's decomposition, measured in all dimensions. `gap_b`: of text b's.
         entry_error: an estimate of each entry's own error, (units_a, units_b).
+        measured_a: the model's score without each unit of a, (units_a,); None where not every unit was deleted alone.
+        measured_b: likewise for b.
+        forecast: how well the explanation predicts deletions that it has not seen; None where nothing was deleted.
         truncated_a: text a was longer than the model takes. `truncated_b`: text b was.
         settings: what made it: model, method, layer, reference, reference_terms, measure, level, rule, roles, nodes.
     """
@@ -65,6 +71,9 @@ class Explanation:
     gap_a: float
     gap_b: float
     entry_error: Matrix
+    measured_a: PerUnitA | None = None
+    measured_b: PerUnitB | None = None
+    forecast: Forecast | None = None
     truncated_a: bool = False
     truncated_b: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -86,6 +95,27 @@ class Explanation:
     def column(self) -> Array:
         """What each unit of b contributes with all of a: the sums of the matrix's columns, (units_b,)."""
         return self.matrix.sum(0)
+
+    def without(self, a: Sequence[int] = (), b: Sequence[int] = ()) -> float:
+        """What the score would be without some units, as the explanation predicts it.
+
+        Args:
+            a: the indices of the units of text a that are deleted.
+            b: likewise for text b.
+
+        Example:
+            >>> from pairlens import Lens
+            >>> e = Lens().explain("A man plays a guitar.", "A man plays a flute.", level="word")
+            >>> guitar, flute = (
+            ...     next(i for i, u in enumerate(units) if u.text in ("guitar", "flute"))
+            ...     for units in (e.units_a, e.units_b)
+            ... )
+            >>> bool(e.without([guitar], [flute]) > e.without([guitar]))
+            True
+        """
+        kept_a, kept_b = _kept(self.units_a, a, "a"), _kept(self.units_b, b, "b")
+        alone = self.effects_a @ kept_a + self.effects_b @ kept_b
+        return float(self.base + self.gap + alone + kept_a @ self.matrix @ kept_b)
 
     def top(self, k: SupportsIndex = 10, *, special: bool = True) -> list[Pair]:
         """The k strongest pairs of either sign, strongest first; `special=False` leaves special tokens out."""
@@ -114,6 +144,7 @@ class Explanation:
         )
         units_a, sums_a = regroup(self.text_a, self.units_a, old_a, level_a)
         units_b, sums_b = regroup(self.text_b, self.units_b, old_b, level_b)
+        same = (units_a, units_b) == (self.units_a, self.units_b)
         plain_a, plain_b = plain_level(level_a), plain_level(level_b)
         return replace(
             self,
@@ -123,6 +154,7 @@ class Explanation:
             effects_a=sums_a @ self.effects_a,
             effects_b=sums_b @ self.effects_b,
             entry_error=sums_a @ self.entry_error @ sums_b.T,
+            **({} if same else {"measured_a": None, "measured_b": None, "forecast": None}),
             settings={
                 **self.settings,
                 "level": plain_a if plain_a == plain_b else [plain_a, plain_b],
@@ -139,7 +171,7 @@ class Explanation:
         pairs = {name: v[::-1] for name, v in self.settings.items() if isinstance(v, list) and name != "level"}
         level_a, level_b = both_levels(self.settings.get("level", "token"))
         settings = {**self.settings, **pairs, "level": level_a if level_a == level_b else [level_b, level_a]}
-        sides = ("text", "units", "tokens", "effects", "gap", "truncated")
+        sides = ("text", "units", "tokens", "effects", "gap", "measured", "truncated")
         swapped = {f"{name}_{x}": getattr(self, f"{name}_{y}") for name in sides for x, y in (("a", "b"), ("b", "a"))}
         return replace(self, matrix=self.matrix.T, entry_error=self.entry_error.T, settings=settings, **swapped)
 
@@ -192,3 +224,11 @@ class Explanation:
         from pairlens.render.notebook import notebook
 
         return notebook(self)
+
+
+def _kept(units: Sequence[Unit], deleted: Sequence[int], text: str) -> Array:
+    """Which units of a text stay, (units,): a compound goes with any of its units."""
+    gone = {whole(f"a unit of {text}", i, 0, len(units) - 1) for i in deleted}
+    spans = {(units[i].start, units[i].end) for i in gone if units[i].kind == "text"}
+    stay = [i not in gone and spans.isdisjoint(unit.parts) for i, unit in enumerate(units)]
+    return np.array(stay, dtype=float)

@@ -58,12 +58,13 @@ class Options:
         tol: float = 1e-3,
     ) -> Options:
         """The options that a user gave, as this model understands them; see `Lens.explain`."""
-        treatment, measure = resolve_treatment(encoder, reference_terms, measure)
         if method is None and (layer, reference, rule) != (None, None, None):
             method = "integrated-jacobian"
         chosen = None if method is None else choose_method(method, layer, reference)
         if chosen is not None:
             check_method(chosen, encoder, rule)
+        deletes = not encoder.adjusted if chosen is None else chosen.deletes
+        treatment, measure = resolve_treatment(encoder, reference_terms, measure, deletes=deletes)
         checked = check_rule(rule, tol)
         if rule is None and encoder.adjusted:
             # The matrix is to make up the score itself, so both texts' gaps together, 2 t + t², must be within tol.
@@ -81,9 +82,18 @@ class Options:
         return {"reference_terms": self.reference_terms, "measure": self.measure}
 
 
-def resolve_treatment(encoder: Any, reference_terms: str | None, measure: str | None) -> tuple[str, str]:
-    """The treatment of the references and the measure, checked, with the model's own as defaults."""
-    default = "shift" if encoder.adjusted else "project"
+def resolve_treatment(
+    encoder: Any, reference_terms: str | None, measure: str | None, *, deletes: bool
+) -> tuple[str, str]:
+    """The treatment of the references and the measure, checked, with defaults for the method and the model.
+
+    Args:
+        encoder: the model.
+        reference_terms: as the user gave it.
+        measure: likewise.
+        deletes: whether the method deletes units; the references of such a method mean something by themselves.
+    """
+    default = "keep" if deletes else "shift" if encoder.adjusted else "project"
     treatment = choose("reference_terms", default if reference_terms is None else reference_terms, TREATMENTS)
     if measure is None and encoder.measure not in MEASURES:
         raise ModelError(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairlens import linalg
+from pairlens.methods import Trials
 from pairlens.shapes import Array, Matrix
 
 PARALLEL = 1e-4
@@ -52,6 +53,8 @@ class ScoredText:
         error: the norms of the errors of the scaled contributions, (units,).
         noise: for sampled texts, scaled weights (draws, units) and directions (draws, dim) of the errors.
         projects: whether the references' plane is removed from the matrix.
+        trials: the deletions that were tried, scaled, with a column for every unit that is no compound; None for
+            methods that do not delete.
         settings: the contributions' settings, without those that an explanation reports per text.
         roles_and_nodes: the settings that an explanation reports per text.
     """
@@ -63,6 +66,7 @@ class ScoredText:
     error: Array
     noise: tuple[Array, Array] | None
     projects: bool
+    trials: Trials | None
     settings: dict[str, Any]
     roles_and_nodes: tuple[Any, Any]
     _key: bytes = field(init=False)

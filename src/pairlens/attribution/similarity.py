@@ -17,8 +17,10 @@ import numpy as np
 from pairlens import linalg
 from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.explanation import Explanation
+from pairlens.attribution.forecast import cross_validate, measured_deletions
 from pairlens.attribution.products import ScoredText, entry_error, product
 from pairlens.errors import InputError, ReferenceWarning, choose, warn
+from pairlens.methods import Trials
 from pairlens.shapes import Matrix
 
 TREATMENTS = ("project", "shift", "keep", "ignore")
@@ -79,6 +81,9 @@ def explain(
         gap_a=a.gap,
         gap_b=b.gap,
         entry_error=entry_error(text_a, text_b),
+        measured_a=measured_deletions(text_a, text_b),
+        measured_b=measured_deletions(text_b, text_a),
+        forecast=cross_validate(text_a, text_b) if reference_terms == "keep" else None,
         truncated_a=a.truncated,
         truncated_b=b.truncated,
         settings=_settings(text_a, text_b, reference_terms, measure),
@@ -137,6 +142,11 @@ def _treat(c: Contributions, reference_terms: str, measure: str) -> ScoredText:
     noise = None
     if c.noise_weights is not None and c.noise_residuals is not None:
         noise = (c.noise_weights * scale, c.noise_residuals)
+    trials = None
+    if reference_terms in ("keep", "project") and c.tried is not None and c.tried_embeddings is not None:
+        arrays = (c.tried_embeddings, c.tried_predictions, c.tried_with_compounds)
+        plain = [unit.kind != "compound" for unit in c.units]
+        trials = Trials(c.tried[:, plain], *(array if array is None else array * np.float32(scale) for array in arrays))
     return ScoredText(
         values=c.values,
         scale=scale,
@@ -145,6 +155,7 @@ def _treat(c: Contributions, reference_terms: str, measure: str) -> ScoredText:
         error=c.error * scale,
         noise=noise,
         projects=reference_terms == "project",
+        trials=trials,
         settings={name: value for name, value in c.settings.items() if name not in ("nodes", "role", "space")},
         roles_and_nodes=(c.settings.get("role"), c.settings.get("nodes")),
     )

@@ -37,14 +37,21 @@ Layer = Annotated[
 Method = Annotated[
     str | None,
     how(
-        help="shapley, fade, integrated-jacobian, occlusion or output. By default shapley with larger sets counting "
-        "more (near 1.5), or integrated-jacobian where a layer or a reference is given."
+        help="banzhaf, shapley, fade, integrated-jacobian, occlusion or output. By default banzhaf, which predicts "
+        "deletions best, or integrated-jacobian where a layer or a reference is given."
     ),
 ]
 Passes = Annotated[
-    int | None, how(min=4, help="For shapley: forward passes a text. By default 8 a unit, 160 to 400 in all.")
+    int | None,
+    how(
+        min=4, help="For banzhaf and shapley: forward passes a text. By default 2.5 and 8 a unit, 40 and 160 at least."
+    ),
 ]
-Seed = Annotated[int | None, how(min=0, help="For shapley: which deletions are tried. By default 0.")]
+Seed = Annotated[int | None, how(min=0, help="For banzhaf and shapley: which deletions are tried. By default 0.")]
+Compounds = Annotated[
+    int | None,
+    how(min=0, help="For banzhaf: rows of their own for up to this many pairs of words that act together."),
+]
 Paper = Annotated[
     bool,
     how(
@@ -57,8 +64,8 @@ Reference = Annotated[str | None, how(help="For integrated-jacobian: padding, ma
 ReferenceTerms = Annotated[
     str | None,
     how(
-        help="What becomes of the reference's own share: project, shift, keep or ignore. By default project, and "
-        "shift for an adjusted model."
+        help="What becomes of the reference's own share: project, shift, keep or ignore. By default keep for methods "
+        "that delete words, else project, and shift for an adjusted model."
     ),
 ]
 Measure = Annotated[str | None, how(help="cosine or dot. By default the model's own.")]
@@ -86,6 +93,7 @@ class Request:
     role_b: str | None = None
     passes: int | None = None
     seed: int | None = None
+    compounds: int | None = None
     exact_to_paper: bool = False
 
     @classmethod
@@ -108,13 +116,11 @@ class Request:
                         f"--exact-to-paper says what --{name.replace('_', '-')} is: leave one of them out."
                     )
             given |= _paper(lens, self.layer)
-        if self.passes is not None or self.seed is not None:
-            if given["method"] not in (None, "shapley") or self.layer is not None or self.reference is not None:
-                raise InputError("--passes and --seed are for --method shapley.")
-            from pairlens.methods.shapley import NEAR, Shapley
+        if (self.passes, self.seed, self.compounds) != (None, None, None):
+            from pairlens.methods import sampled_method
 
-            near = NEAR if given["method"] is None else 1.0
-            given["method"] = Shapley(passes=self.passes, seed=self.seed or 0, near=near)
+            sampling = {"passes": self.passes, "seed": self.seed, "compounds": self.compounds}
+            given["method"] = sampled_method(given["method"], **sampling)
         return {**given, "roles": (self.role_a, self.role_b)}
 
 

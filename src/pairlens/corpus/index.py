@@ -83,7 +83,7 @@ class Index:
             metadata: other columns of the texts, each "text", "int", "float" or "bool".
             options: how to decompose texts: `level` ("sentence" by default, "word" or "token"), `method`, `layer`,
                 `reference`, `reference_terms`, `measure`, `rule` and `tol`, as for `Lens.explain`, and `precision`
-                ("float16" by default, or "float32"). By default Shapley values of sentences from 32 forward passes a
+                ("float16" by default, or "float32"). By default Banzhaf values of sentences from 32 forward passes a
                 text.
         """
         lens = lens or Lens()

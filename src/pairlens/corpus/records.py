@@ -167,13 +167,14 @@ def from_table(table: Any, settings: Mapping[str, Any]) -> list[Contributions]:
 
 def _stored_unit(unit: Unit, text: str) -> dict[str, Any]:
     """A unit as a row stores it; its text is left out where it is a slice of the row's text."""
-    shown = None if text[unit.start : unit.end] == unit.text else unit.text
-    return {"text": shown, "start": unit.start, "end": unit.end, "kind": unit.kind}
+    words, start, end, kind = unit.stored()
+    shown = None if text[start:end] == words else words
+    return {"text": shown, "start": start, "end": end, "kind": kind}
 
 
 def _unit(stored: Mapping[str, Any], text: str) -> Unit:
     start, end, shown = stored["start"], stored["end"], stored["text"]
-    return Unit(text[start:end] if shown is None else shown, start, end, stored["kind"])
+    return Unit.from_stored(text[start:end] if shown is None else shown, start, end, stored["kind"])
 
 
 def _vectors(rows: Any, kind: Any, dtype: Any = np.float32) -> Any:

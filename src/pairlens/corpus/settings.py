@@ -9,6 +9,7 @@ from typing import Any
 from pairlens.errors import InputError, choose
 from pairlens.lens import Lens
 from pairlens.methods import Method, choose_method, default_method
+from pairlens.methods.banzhaf import Banzhaf
 from pairlens.methods.fade import Fade
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion
@@ -22,7 +23,8 @@ correlate with the exact ones at 0.93, for less than a third of the time of Shap
 PRECISIONS = ("float16", "float32")
 QUERY_LEVEL = "word"
 _KINDS = {
-    kind.__name__: kind for kind in (IntegratedJacobian, Fade, Shapley, Occlusion, Riemann, GaussLegendre, Adaptive)
+    kind.__name__: kind
+    for kind in (Banzhaf, IntegratedJacobian, Fade, Shapley, Occlusion, Riemann, GaussLegendre, Adaptive)
 }
 
 

@@ -11,7 +11,7 @@ import math
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -97,9 +97,11 @@ def to_document(obj: Stored) -> Document:
             value = np.asarray(value, dtype=np.float64)
             finite = np.isfinite(value).all()
         elif field.name.startswith("units"):
-            value = [[unit.text, unit.start, unit.end, unit.kind] for unit in value]
+            value = [list(unit.stored()) for unit in value]
         elif isinstance(value, tuple):
             value = list(value)
+        elif field.name == "forecast":
+            value = asdict(value)
         elif isinstance(value, Mapping):
             value = dict(value)
             dump(value)  # raises where JSON cannot hold a setting
@@ -135,9 +137,11 @@ def from_document(cls: type[T], document: Document) -> T:
             if value.shape != expected or not np.isfinite(value).all():
                 raise ValueError(f"`{field.name}` should be finite numbers of shape {expected}")
         elif field.name.startswith("units"):
-            value = tuple(_unit(*parts) for parts in value)
+            value = tuple(Unit.from_stored(*parts) for parts in value)
         elif field.name.startswith("tokens"):
             value = tuple(value)
+        elif field.name == "forecast":
+            value = _forecast(**value)
         elif field.type == "float" and type(value) is int and abs(value) < 2**53:
             value = float(value)  # browsers write 0.0 as 0
         elif field.type in SCALARS and not isinstance(value, SCALARS[field.type]):
@@ -150,7 +154,11 @@ def _format(cls: type) -> str:
     return f"pairlens.{cls.__name__.lower()}"
 
 
-def _unit(text: Any, start: Any, end: Any, kind: Any) -> Unit:
-    if not isinstance(text, str) or kind not in ("text", "special", "prompt", "rest"):
-        raise ValueError(f"{text!r:.40}, {kind!r:.40} is not a unit")
-    return Unit(text, int(start), int(end), kind)
+def _forecast(**numbers: float | None) -> Any:
+    from pairlens.attribution.forecast import Forecast
+
+    if not all(
+        number is None or (isinstance(number, int | float) and math.isfinite(number)) for number in numbers.values()
+    ):
+        raise ValueError("`forecast` should hold finite numbers")
+    return Forecast(**numbers)  # pyright: ignore[reportArgumentType]

@@ -58,9 +58,10 @@ def from_rows(rows: list[Row]) -> Document:
     shape = [len(document[f"units{side}"]) for side in sides]
     if sides == ("",):
         values = _numbers(entries, "value").reshape(*shape, -1)
-        for name, length in zip(OPTIONAL, values.shape, strict=True):
+        lengths = dict(zip(AXES["values"], values.shape, strict=True))
+        for name in OPTIONAL:
             if name in document:
-                document[name] = document[name].reshape(-1, length)
+                document[name] = document[name].reshape(-1, lengths[AXES[name][1]])
         return {**document, "values": values}
     matrix, error = (_numbers(entries, column).reshape(shape) for column in ("value", "error"))
     return {**document, "matrix": matrix, "entry_error": error}
@@ -70,13 +71,13 @@ def _field_rows(document: Document, name: str, value: Any, side: str) -> Iterato
     """The rows of one field; none for the fields that the rows of entries hold."""
     if name.startswith("tokens"):
         yield from ({"part": name, f"text{side}": token} for token in value)
-    elif name.startswith("effects"):
+    elif name.startswith(("effects", "measured")):
         for unit, effect in zip(document[f"units{side}"], value, strict=True):
             yield {"part": name, **_cells(unit, side), "value": float(effect)}
     elif name == "units":
         for unit, error in zip(value, document["error"], strict=True):
             yield {"part": name, **_cells(unit, ""), "error": float(error)}
-    elif name in OPTIONAL or AXES.get(name) == ("dim",):
+    elif _is_flat(name):
         yield from ({"part": name, "dim": i, "value": float(number)} for i, number in enumerate(np.ravel(value)))
     elif isinstance(value, str):
         yield {"part": name, f"text{side}": value}
@@ -90,17 +91,22 @@ def _field(name: str, rows: list[Row], side: str) -> Document:
     """The fields of a document that the rows of one part hold."""
     if name.startswith("tokens"):
         return {name: [row[f"text{side}"] for row in rows]}
-    if name in OPTIONAL or AXES.get(name) == ("dim",):
+    if _is_flat(name):
         return {name: _numbers(rows, "value")}
     if name in AXES or name == "units":
         units = {f"units{side}": [[row[f"{key}{side}"] for key in UNIT] for row in rows]}
         return units | ({"error": _numbers(rows, "error")} if name == "units" else {name: _numbers(rows, "value")})
-    if name == "settings":
+    if name in ("settings", "forecast"):
         return {name: parse(rows[0][f"text{side}"])}
     if rows[0]["value"]:
         kind = int if name == "version" else bool if name.startswith("truncated") else float
         return {name: kind(float(rows[0]["value"]))}
     return {name: rows[0][f"text{side}"]}
+
+
+def _is_flat(name: str) -> bool:
+    """Whether a field is an array without an axis of units in front: its rows hold the numbers alone."""
+    return name in AXES and AXES[name][0] in ("dim", "draws", "tried")
 
 
 def parse(text: str) -> Document:

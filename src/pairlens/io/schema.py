@@ -18,11 +18,27 @@ AXES = {
     "output": ("dim",),
     "noise_weights": ("draws", "units"),
     "noise_residuals": ("draws", "dim"),
+    "tried": ("tried", "units"),
+    "tried_embeddings": ("tried", "dim"),
+    "tried_predictions": ("tried", "dim"),
+    "tried_with_compounds": ("tried", "dim"),
+    "measured_a": ("units_a",),
+    "measured_b": ("units_b",),
 }
 """The fields that are arrays, and what their axes count."""
-OPTIONAL = ("noise_weights", "noise_residuals")
+OPTIONAL = (
+    "noise_weights",
+    "noise_residuals",
+    "tried",
+    "tried_embeddings",
+    "tried_predictions",
+    "tried_with_compounds",
+    "measured_a",
+    "measured_b",
+    "forecast",
+)
 """The fields that a document leaves out where the object has None."""
 SCALARS = {"str": str, "float": float, "bool": bool}
 """The types of the other fields, by their annotation."""
 UNIT = ("text", "start", "end", "kind")
-"""The parts of a unit, in the order in which documents list them."""
+"""The parts of a unit, in the order in which documents list them; see `Unit.stored`."""

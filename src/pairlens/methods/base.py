@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,23 @@ class Batch:
         return self.texts[0].role
 
 
+class Trials(NamedTuple):
+    """The deletions that a method tried on a text.
+
+    Attributes:
+        kept: which units stayed, (tried, units), booleans.
+        embeddings: the embeddings of what was left, (tried, dim).
+        predictions: these embeddings as predicted by a fit that has not seen them, (tried, dim); None where the method
+            fits nothing.
+        compound_predictions: likewise, with compounds; None where they were not fitted for comparison.
+    """
+
+    kept: Array
+    embeddings: Array
+    predictions: Array | None = None
+    compound_predictions: Array | None = None
+
+
 @dataclass(frozen=True)
 class Decomposition:
     """One text's embedding as a reference plus one vector per unit: embedding ≈ reference + values.sum(0).
@@ -52,6 +69,8 @@ class Decomposition:
         nodes: quadrature nodes, or forward passes for methods that delete.
         noise: for methods that sample, the errors as independent draws: weights (draws, units) and residuals
             (draws, dim). Draw d is off by weights[d, unit] times residuals[d].
+        trials: for methods that delete, the deletions that were tried.
+        compounds: groups of units that have a row of their own after those of the units.
     """
 
     values: Values
@@ -62,6 +81,8 @@ class Decomposition:
     gap: float
     nodes: int
     noise: tuple[Array, Array] | None = None
+    trials: Trials | None = None
+    compounds: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
     def from_integral(cls, integral: Integral, output: Array) -> Decomposition:
@@ -77,15 +98,24 @@ class Decomposition:
         )
 
     def expand(self, active: Sequence[int], count: int) -> Decomposition:
-        """The decomposition of `count` units, zero for those that are not among the `active` ones."""
-        values, error = np.zeros((count, self.values.shape[1])), np.zeros(count)
-        values[active], error[active] = self.values, self.error
-        noise = None
+        """The decomposition of `count` units and the compounds, zero for units that are not among the `active` ones."""
+        rows = [*active, *range(count, count + len(self.compounds))]
+        values = np.zeros((count + len(self.compounds), self.values.shape[1]))
+        error = np.zeros(len(values))
+        values[rows], error[rows] = self.values, self.error
+        compounds = tuple(tuple(active[player] for player in group) for group in self.compounds)
+        noise, trials = None, None
         if self.noise is not None:
-            weights = np.zeros((len(self.noise[0]), count))
-            weights[:, active] = self.noise[0]
+            weights = np.zeros((len(self.noise[0]), len(values)))
+            weights[:, rows] = self.noise[0]
             noise = (weights, self.noise[1])
-        return replace(self, values=values, error=error, noise=noise)
+        if self.trials is not None:
+            kept = np.ones((len(self.trials.kept), len(values)), dtype=bool)
+            kept[:, active] = self.trials.kept
+            for row, group in enumerate(compounds, start=count):
+                kept[:, row] = kept[:, group].all(1)
+            trials = self.trials._replace(kept=kept)
+        return replace(self, values=values, error=error, noise=noise, trials=trials, compounds=compounds)
 
 
 class Method(ABC):

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from pairlens.errors import InputError, ModelError, choose
+from pairlens.methods.banzhaf import Banzhaf
 from pairlens.methods.base import Method
 from pairlens.methods.fade import Fade
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion
-from pairlens.methods.shapley import NEAR, Shapley
+from pairlens.methods.shapley import Shapley
 
-METHODS = ("shapley", "integrated-jacobian", "fade", "occlusion", "output")
-WITHOUT_LAYERS = {"shapley": Shapley, "fade": Fade, "occlusion": Occlusion}
+METHODS = ("banzhaf", "shapley", "integrated-jacobian", "fade", "occlusion", "output")
+WITHOUT_LAYERS = {"banzhaf": Banzhaf, "shapley": Shapley, "fade": Fade, "occlusion": Occlusion}
 
 
 def choose_method(method: Any, layer: int | None, reference: str | None) -> Method:
@@ -41,23 +42,45 @@ def choose_method(method: Any, layer: int | None, reference: str | None) -> Meth
     )
 
 
+def sampled_method(
+    method: str | None, *, passes: int | None = None, seed: int | None = None, compounds: int | None = None
+) -> str | Method | None:
+    """The method for its name and the options of methods that sample; the name as it is where none of them is given.
+
+    Example:
+        >>> sampled_method("shapley", passes=64)
+        Shapley(seed=0, passes=64, error=None, permutations=None)
+        >>> sampled_method("fade")
+        'fade'
+    """
+    given = {name: value for name, value in (("passes", passes), ("seed", seed)) if value is not None}
+    if compounds is None and not given:
+        return method
+    if method in (None, "banzhaf"):
+        return Banzhaf(**given, compounds=compounds or 0)
+    if method == "shapley" and compounds is None:
+        return Shapley(**given)
+    names = "'banzhaf'" if compounds is not None else "'banzhaf' and 'shapley'"
+    raise InputError(f"passes, seed and compounds are options of methods that sample, here {names}, not of {method!r}.")
+
+
 def default_method(encoder: Any, role: str | None) -> Method:
-    """The method closest to real deletions (docs/faithfulness.md).
+    """The method that predicts deletions best (docs/faithfulness.md).
 
     Static embeddings are their own decomposition. An adjusted model is trained for integrated Jacobians: its padding
     reference has a zero embedding.
     """
     if encoder.adjusted or encoder.is_static(role):
         return IntegratedJacobian()
-    return Shapley(near=NEAR)
+    return Banzhaf()
 
 
 def check_method(method: Method, encoder: Any, rule: Any) -> None:
     """Raise where the model cannot be explained by this method, or a rule is given that the method would ignore."""
     if not encoder.has_layers and not method.deletes:
         raise ModelError(
-            f"{encoder.name} is a black box, without layers or gradients to look at: method is 'shapley' or "
-            f"'occlusion', not {method.name!r}."
+            f"{encoder.name} is a black box, without layers or gradients to look at: method is 'banzhaf', "
+            f"'shapley' or 'occlusion', not {method.name!r}."
         )
     if rule is not None and method.deletes:
         raise InputError(f"method={method.name!r} does not integrate, so it takes no rule; leave rule={rule!r} out.")

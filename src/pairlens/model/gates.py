@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 
 from pairlens.errors import ModelError
 
-OTHERS = "use method='shapley' or method='integrated-jacobian'"
+OTHERS = "use method='banzhaf' or method='integrated-jacobian'"
 POWERS = {"close": 2, "keep": 4}
 """Gates are this power of the path's variable: they move slowly while they are small, where the embedding moves fast.
 

@@ -1,12 +1,13 @@
-"""Which subsets of a text's units to try, and the Shapley values of the units from the embeddings of those subsets.
+"""Which subsets of a text's units to try, and linear models of the embeddings of these subsets.
 
-`SubsetSampler` draws rows of booleans that say which units stay. `solve` takes these rows with the embeddings of the
-shortened texts, and returns the `Shares` of the units with their standard errors: exact where every subset was tried,
-else predicted by kriging.
+A `SubsetSampler` draws rows of booleans that say which units stay: `BalancedSampler` over all sizes, `DeletionSampler`
+near the whole text. `banzhaf` and `shapley` take these rows with the embeddings of the shortened texts, and return a
+`Fit`: one vector per unit, with standard errors, exact where every subset was tried.
 """
 
-from pairlens.subsets.kriging import solve
-from pairlens.subsets.sampling import SubsetSampler
-from pairlens.subsets.shares import Shares
+from pairlens.subsets.banzhaf import banzhaf
+from pairlens.subsets.fit import Fit, deletion_weights
+from pairlens.subsets.kriging import shapley
+from pairlens.subsets.sampling import BalancedSampler, DeletionSampler, SubsetSampler
 
-__all__ = ["Shares", "SubsetSampler", "solve"]
+__all__ = ["BalancedSampler", "DeletionSampler", "Fit", "SubsetSampler", "banzhaf", "deletion_weights", "shapley"]

@@ -1,4 +1,4 @@
-"""Shares from the values of some subsets; the values of the other subsets are predicted by kriging.
+"""Shapley values from the values of some subsets; the values of the other subsets are predicted by kriging.
 
 Kriging is Gaussian process regression. The kernel is exp(c - 1) + |S ∩ T| / 10, where
 
@@ -6,7 +6,7 @@ Kriging is Gaussian process regression. The kernel is exp(c - 1) + |S ∩ T| / 1
 
 The first term measures how similar S and T are as mean-pooled bags of tokens with two special tokens each. The second
 term lets every unit add a vector of its own. The kernel depends on three counts only, |S|, |T| and |S ∩ T|, so the
-shares of a prediction have a closed form.
+Shapley values of a prediction have a closed form.
 
 On STS-B sentences, kriging reaches the same agreement with exact values as antithetic permutations with a third of
 the forward passes, and as regression on paired subsets with half of them (docs/faithfulness.md).
@@ -21,51 +21,53 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from pairlens import linalg
 from pairlens.shapes import Array
-from pairlens.subsets.shares import Shares, complete, exact, remainder_parts, size_weights, squared_errors
+from pairlens.subsets.fit import Fit, in_sampled_size
+from pairlens.subsets.shapley import exact_shapley
 
 SPECIAL = 2.0
 """Special tokens that the kernel counts in every subset; 1 to 4 work as well."""
 TREND = 0.1
 """Weight of the kernel's linear term, which makes sums of word vectors easy to predict."""
 ENOUGH = 5
-"""Subsets per unit from which on half of the subsets still determine the shares, so the error can be scaled."""
+"""Subsets per unit from which on half of the subsets still determine the values, so the error can be scaled."""
 NUGGET = 1e-3
 """The part of an embedding's variance that its neighbours cannot predict."""
 
 
-def solve(subsets: Array, values: Array, near: float = 1.0) -> Shares:
-    """Shares from the values of the subsets tried: exact where every subset was tried, else predicted by kriging.
+def shapley(tried: Array, values: Array) -> Fit:
+    """Shapley values from the values of the subsets tried: exact where every subset was tried, else predicted.
 
     Args:
-        subsets: which players are in each subset, (tried, players), booleans; with the empty and the full one.
+        tried: which players are in each subset, (tried, players), booleans; with the empty and the full one.
         values: the value of each subset, (tried, dim).
-        near: the first parameter of the Beta distribution of sizes; 1 gives Shapley values.
     """
-    every = len(subsets) == 2 ** subsets.shape[1]
-    return exact(subsets, values, near) if every else kriged(subsets, values, near)
+    every = len(tried) == 2 ** tried.shape[1]
+    return exact_shapley(tried, values) if every else kriged(tried, values)
 
 
-def kriged(subsets: Array, values: Array, near: float = 1.0) -> Shares:
-    """Shares of the prediction from the values of some subsets, with their standard errors; arguments as for `solve`.
+def kriged(tried: Array, values: Array) -> Fit:
+    """Shapley values of the prediction from the values of some subsets; arguments as for `shapley`.
 
     The kernel says how the error is distributed over units and dimensions. The scale of the error is measured: two
     halves of the subsets give two estimates, which should differ by what their own errors say.
     """
-    shares, weights, residuals = _predict(subsets, values, near)
-    if len(subsets) < ENOUGH * len(shares):
-        return Shares(shares, (weights, residuals))
-    one, other = (_predict(subsets[half], values[half], near) for half in _halves(subsets))
-    claimed = float((squared_errors(*one[1:]) + squared_errors(*other[1:])).sum())
-    measured = float(((one[0] - other[0]) ** 2).sum())
-    if 0 < measured < claimed:
+    fit = _predict(tried, values)
+    if len(tried) < ENOUGH * len(fit.values):
+        return fit
+    one, other = (_predict(tried[half], values[half]) for half in _halves(tried))
+    claimed = float((one.error**2 + other.error**2).sum())
+    measured = float(((one.values - other.values) ** 2).sum())
+    if fit.noise is None or not 0 < measured < claimed:
         # Half-samples are noisier than the full sample, so a large difference proves nothing: only shrink the error.
-        weights = weights * math.sqrt(measured / claimed)
-    return Shares(shares, (weights, residuals))
+        return fit
+    weights, residuals = fit.noise
+    return replace(fit, noise=(weights * math.sqrt(measured / claimed), residuals))
 
 
 def _halves(subsets: Array) -> tuple[Array, Array]:
@@ -79,49 +81,40 @@ def _halves(subsets: Array) -> tuple[Array, Array]:
             counts[small] = counts.get(small, small) + 1  # odd sizes start with the other half
             half_of[row.tobytes()] = half_of[(~row).tobytes()] = counts[small] % 2
     halves = np.array([half_of[row.tobytes()] for row in subsets])
-    full = ~_in_sampled_size(subsets)
+    full = ~in_sampled_size(subsets)
     return full | (halves == 0), full | (halves == 1)
 
 
-def _in_sampled_size(subsets: Array) -> Array:
-    """For every subset, whether its size was only sampled, not tried in full, (tried,)."""
-    sizes = subsets.sum(1)
-    n = subsets.shape[1]
-    counts = np.bincount(sizes, minlength=n + 1)
-    return np.array([count < math.comb(n, size) for size, count in enumerate(counts)])[sizes]
-
-
-def _predict(subsets: Array, values: Array, near: float) -> tuple[Array, Array, Array]:
-    """Shares (players, dim) and their errors up to scale: weights (draws, players) and residuals (draws, dim)."""
-    n = subsets.shape[1]
-    sizes = subsets.sum(1)
-    empty, ends = values[sizes == 0], np.isin(sizes, (0, n))
-    member = subsets.astype(float)
+def _predict(tried: Array, values: Array) -> Fit:
+    """Shapley values, with errors that are right up to a common scale."""
+    n = tried.shape[1]
+    sizes = tried.sum(1)
+    reference, ends = values[sizes == 0][0], np.isin(sizes, (0, n))
+    member = tried.astype(float)
     kernel = _kernel(linalg.product(member, member.T), sizes[:, None], sizes[None])
-    # The empty and the full subset are met exactly, so that the shares add up.
+    # The empty and the full subset are met exactly, so that the values add up.
     kernel[np.diag_indices_from(kernel)] += np.where(ends, 1e-9, NUGGET)
     inverse = linalg.inverse(kernel)
     inverse = (inverse + inverse.T) / 2
-    sections, variance, covariance = _sections(n, near)
-    functional = np.where(subsets, sections[1][sizes][:, None], sections[0][sizes][:, None]).T  # (players, tried)
-    duals = linalg.product(inverse, values - empty)
+    sections, variance = _sections(n)
+    functional = np.where(tried, sections[1][sizes][:, None], sections[0][sizes][:, None]).T  # (players, tried)
+    duals = linalg.product(inverse, values - reference)
     shares = linalg.product(functional, duals)
-    # The sum of all shares is known exactly, so only its division among the players is uncertain.
-    parts = remainder_parts(shares)
-    functional = functional - np.outer(parts, functional.sum(0))
-    total = variance + (n - 1) * covariance
-    prior = variance - 2 * parts * total + parts**2 * n * total
-    # The posterior variance of each share, for a function of variance one.
+    shares += (values[sizes == n][0] - reference - shares.sum(0)) / n  # rounding errors of the inverse
+    # The posterior variance of each value, for a function of variance one.
     influence = linalg.product(functional, inverse)
-    posterior = np.maximum(prior - np.einsum("pt,pt->p", influence, functional), 0.0)
-    # Leave-one-out residuals, in units of the prediction's own standard error. Sizes that were tried in full need no
-    # prediction, so their residuals are left out; of the other subsets, the fraction that was tried is known.
-    residuals = duals / np.sqrt(np.diag(inverse))[:, None]
-    sampled = _in_sampled_size(subsets)
+    posterior = np.maximum(variance - np.einsum("pt,pt->p", influence, functional), 0.0)
+    sampled = in_sampled_size(tried)
+    # Leave-one-out residuals: without its own loss a subset's prediction lacks what the subset gave its units.
+    scale = np.diag(inverse)[:, None]
+    seen = np.where(ends, 0.0, np.einsum("tp,pt->t", member, influence))
+    predictions = reference + linalg.product(member, shares) - seen[:, None] * duals / scale
+    # Sizes that were tried in full need no prediction, so their residuals are left out; of the other subsets, the
+    # fraction that was tried is known. Residuals are in units of the prediction's own standard error.
     unknown = 1 - math.exp(math.log(len(values)) - n * math.log(2))
     weights = influence.T[sampled]  # (draws, players)
     weights *= np.sqrt(posterior * unknown / np.maximum((weights**2).sum(0), 1e-300))
-    return complete(shares, sizes, values), weights, residuals[sampled]
+    return Fit(shares, reference, predictions, (weights, (duals / np.sqrt(scale))[sampled]))
 
 
 def _kernel(shared: Array, size: Array, other: Array) -> Array:
@@ -130,16 +123,15 @@ def _kernel(shared: Array, size: Array, other: Array) -> Array:
 
 
 @functools.lru_cache(maxsize=256)
-def _sections(n: int, near: float) -> tuple[Array, float, float]:
-    """A player's share in the game S ↦ kernel(S, T), its prior variance, and its covariance with another player's.
+def _sections(n: int) -> tuple[Array, float]:
+    """A player's Shapley value in the game S ↦ kernel(S, T), and its prior variance.
 
-    The share depends on whether the player is in T and on the size of T: (2, n + 1). The number of other players that
+    The value depends on whether the player is in T and on the size of T: (2, n + 1). The number of other players that
     a random S shares with T is hypergeometric; the far tails of that distribution are left out.
     """
     log = np.array([math.lgamma(i + 1) for i in range(n + 1)])
     reach = np.arange(-math.ceil(2.5 * math.sqrt(n)) - 2, math.ceil(2.5 * math.sqrt(n)) + 3)
     size = np.arange(n)[:, None]
-    weights = size_weights(n, near)
     sections = np.zeros((2, n + 1))
     for other, inside in itertools.product(range(n + 1), (0, 1)):
         rest = other - inside
@@ -151,11 +143,5 @@ def _sections(n: int, near: float) -> tuple[Array, float, float]:
         logs = log[rest] - log[j] - log[rest - j] + log[n - 1 - rest] - log[size - j] - log[n - 1 - rest - size + j]
         chance = np.where(possible, np.exp(logs - (log[n - 1] - log[size] - log[n - 1 - size])), 0.0)
         gain = _kernel(j + inside, size + 1, np.array(other)) - _kernel(j, size, np.array(other))
-        sections[inside, other] = float((weights[:, None] * chance * gain).sum())
-    variance = weights @ (sections[1][1:] - sections[0][:-1])
-    # For the covariance, the other player is in the subset that the player joins with probability size / (n - 1).
-    joined = np.arange(n) / max(n - 1, 1)
-    covariance = weights @ (
-        joined * (sections[1][1:] - sections[1][:-1]) + (1 - joined) * (sections[0][1:] - sections[0][:-1])
-    )
-    return sections, float(variance), float(covariance)
+        sections[inside, other] = float((chance * gain).sum()) / n
+    return sections, float((sections[1][1:] - sections[0][:-1]).mean())

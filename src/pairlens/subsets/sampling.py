@@ -1,9 +1,10 @@
-"""Which subsets of a text's units to try: complementary pairs, spread evenly over all sizes, none drawn twice."""
+"""Which subsets of a text's units to try."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,11 +12,14 @@ import numpy as np
 
 from pairlens.shapes import Array
 
+GOLDEN = (math.sqrt(5) - 1) / 2
+"""The step of the low-discrepancy sequence."""
 
-class SubsetSampler:
+
+class SubsetSampler(ABC):
     """Draws subsets of a text's units, more at every call and none twice.
 
-    A subset is a row of booleans: which units stay. The first call returns the empty and the full subset too.
+    A subset is a row of booleans: which units stay.
 
     Args:
         players: how many units can be deleted.
@@ -29,7 +33,6 @@ class SubsetSampler:
         self.players = players
         self.tried = np.zeros((0, players), dtype=bool)
         self._random = random
-        self._drawn_by_size: dict[int, dict[bytes, None]] = {}
 
     @property
     def exhausted(self) -> bool:
@@ -43,14 +46,72 @@ class SubsetSampler:
             tried = {row.tobytes() for row in self.tried}
             fresh = np.array([row for row in every_subset(n) if row.tobytes() not in tried], dtype=bool).reshape(-1, n)
         else:
-            parts = [] if len(self.tried) else [np.zeros((1, n), dtype=bool), np.ones((1, n), dtype=bool)]
-            for size, pairs in allot(n, max(1, passes // 2 - 1)).items():
-                known = self._drawn_by_size.setdefault(size, {})
-                drawn = draw(n, size, pairs - len(known), known, self._random)
-                parts += [drawn, ~drawn]
-            fresh = np.concatenate(parts)
+            fresh = self._draw(passes)
         self.tried = np.concatenate([self.tried, fresh])
         return fresh
+
+    @abstractmethod
+    def _draw(self, passes: int) -> Array:
+        """New subsets, so that about `passes` are tried in all."""
+
+
+class BalancedSampler(SubsetSampler):
+    """Draws complementary pairs, spread evenly over all sizes; the empty and the full subset come first."""
+
+    def __init__(self, players: int, random: np.random.Generator) -> None:
+        super().__init__(players, random)
+        self._drawn_by_size: dict[int, dict[bytes, None]] = {}
+
+    def _draw(self, passes: int) -> Array:
+        n = self.players
+        parts = [] if len(self.tried) else [np.zeros((1, n), dtype=bool), np.ones((1, n), dtype=bool)]
+        for size, pairs in allot(n, max(1, passes // 2 - 1)).items():
+            known = self._drawn_by_size.setdefault(size, {})
+            drawn = draw(n, size, pairs - len(known), known, self._random)
+            parts += [drawn, ~drawn]
+        return np.concatenate(parts)
+
+
+class DeletionSampler(SubsetSampler):
+    """Draws random deletions that keep each unit with a given probability.
+
+    The whole text and all deletions of a single unit come first, whatever the budget. The numbers of deleted units
+    follow their probabilities as evenly as a low-discrepancy sequence allows.
+
+    Args:
+        players: how many units can be deleted.
+        random: the random generator.
+        keep: the probability that a unit stays.
+    """
+
+    def __init__(self, players: int, random: np.random.Generator, keep: float) -> None:
+        super().__init__(players, random)
+        sizes = np.arange(2, players + 1)
+        logs = np.array([math.lgamma(players + 1) - math.lgamma(k + 1) - math.lgamma(players - k + 1) for k in sizes])
+        logs += sizes * math.log1p(-keep) + (players - sizes) * math.log(keep)
+        self._cumulative = np.cumsum(np.exp(logs - logs.max(initial=0.0)))
+        self._position = random.random()
+        self._room = {int(size): math.comb(players, size) for size in sizes}
+        self._candidates: dict[int, Iterator[Array]] = {}
+        self._known: set[bytes] = set()
+
+    def _draw(self, passes: int) -> Array:
+        n = self.players
+        fresh = [] if len(self.tried) else [np.ones(n, dtype=bool), *~np.eye(n, dtype=bool)]
+        while len(self.tried) + len(fresh) < passes:
+            self._position = (self._position + GOLDEN) % 1
+            size = 2 + int(np.searchsorted(self._cumulative, self._position * self._cumulative[-1]))
+            fresh.append(self._new(min((s for s in self._room if self._room[s]), key=lambda s: abs(s - size))))
+        return np.array(fresh)
+
+    def _new(self, size: int) -> Array:
+        """A new subset that lacks `size` units."""
+        self._room[size] -= 1
+        candidates = self._candidates.setdefault(size, _random_of_size(self.players, size, self._random))
+        while (deleted := next(candidates)).tobytes() in self._known:
+            pass
+        self._known.add(deleted.tobytes())
+        return ~deleted
 
 
 def every_subset(n: int) -> Array:

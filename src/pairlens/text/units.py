@@ -1,16 +1,18 @@
 """Units of a text (tokens, words, sentences, spans) and how the units of a fine level add up to a coarser one."""
 
+from __future__ import annotations
+
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import index
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pairlens.errors import InputError, choose
 from pairlens.text.segmentation import RUN, Span, sentences, trim, words
 
-Kind = Literal["text", "special", "prompt", "rest"]
+Kind = Literal["text", "special", "prompt", "rest", "compound"]
 Level = str | Sequence[Span]
 """One of LEVELS, or spans of characters."""
 LEVELS = ("token", "word", "sentence")
@@ -23,7 +25,9 @@ class Unit:
     Args:
         text: the characters themselves; a special token's name.
         start, end: characters [start, end) of the caller's text.
-        kind: "text", "special", "prompt", or "rest" (the tokens outside all given spans).
+        kind: "text", "special", "prompt", "rest" (the tokens outside all given spans), or "compound" (units that act
+            together; they have rows of their own too).
+        parts: the spans of a compound's units.
 
     Example:
         >>> Unit("coffee", 4, 10)
@@ -34,6 +38,41 @@ class Unit:
     start: int
     end: int
     kind: Kind = "text"
+    parts: tuple[Span, ...] = ()
+
+    @classmethod
+    def compound(cls, text: str, units: Sequence[Unit]) -> Unit:
+        """Return the compound of some units of a text, in order.
+
+        Example:
+            >>> Unit.compound("This is not good.", [Unit("not", 8, 11), Unit("good", 12, 16)]).text
+            'not good'
+            >>> Unit.compound("Not so good", [Unit("Not", 0, 3), Unit("good", 7, 11)]).text
+            'Not … good'
+        """
+        shown = units[0].text
+        for before, unit in pairwise(units):
+            between = text[before.end : unit.start]
+            shown += (between if not between.strip() else " … ") + unit.text
+        return cls(shown, units[0].start, units[-1].end, "compound", tuple((unit.start, unit.end) for unit in units))
+
+    def stored(self) -> tuple[str, int, int, str]:
+        """Return the unit as files store it: the kind of a compound names its parts.
+
+        Example:
+            >>> Unit("a … c", 0, 5, "compound", ((0, 1), (4, 5))).stored()
+            ('a … c', 0, 5, 'compound 0-1 4-5')
+        """
+        return self.text, self.start, self.end, " ".join([self.kind, *(f"{start}-{end}" for start, end in self.parts)])
+
+    @classmethod
+    def from_stored(cls, text: Any, start: Any, end: Any, stored_kind: Any) -> Unit:
+        """Return the unit that `stored` wrote; raises ValueError for anything else."""
+        kind, *spans = stored_kind.split(" ") if isinstance(stored_kind, str) else [stored_kind]
+        if not isinstance(text, str) or kind not in get_args(Kind):
+            raise ValueError(f"{text!r:.40}, {stored_kind!r:.40} is not a unit")
+        edges = [tuple(map(int, span.split("-"))) for span in spans]
+        return cls(text, int(start), int(end), kind, tuple((first, last) for first, last in edges))
 
 
 def group(
@@ -152,7 +191,7 @@ def _home(text: str, i: int, unit: Unit, coarse: list[Unit]) -> tuple[int, Unit]
     """Return the coarse unit of the i-th unit, with a number that keeps equal special tokens apart."""
     if unit.kind == "special":
         return i, unit
-    if unit.kind == "text":
+    if unit.kind in ("text", "compound"):
         first = trim(text, unit.start, unit.end)[0]
         visible = RUN.search(text, first)
         for char in (first, visible.start() if visible else max(0, len(text.rstrip()) - 1)):

@@ -41,14 +41,14 @@ def is_quick(body: Options, lens: Lens, limits: Limits) -> bool:
     counts = [(name, len(encoder.read(text, role).tokens)) for name, text, role in body.named_texts]
     check_tokens(counts, limits)
     integrates = body.layer is not None or body.reference is not None or lens.adjusted
-    method = body.method or ("integrated-jacobian" if integrates else "shapley")
+    method = body.method or ("integrated-jacobian" if integrates else "banzhaf")
     work = 0.0
     for _, count in counts:
         units = count / 20 if body.level == "sentence" else count
         if body.passes is not None:
             passes = body.passes / 2
-        elif method == "shapley":
-            passes = min(max(160, 8 * units), 400, 2**units) / 2
+        elif method in SAMPLED:
+            passes = min(SAMPLED[method]().budget(round(units)), 2**units) * SHORTER[method]
         else:
             passes = PASSES[method] * units
         work += count * passes

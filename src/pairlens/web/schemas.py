@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pairlens.errors import InputError
-from pairlens.methods.shapley import NEAR, Shapley
+from pairlens.methods import sampled_method
 
 NonEmpty = Annotated[str, Field(min_length=1, pattern=r"\S", description="A text with something in it.")]
 Role = Literal["query", "document"] | None
@@ -20,10 +19,9 @@ class Options(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     model: str | None = Field(None, description="One of GET /api/models; by default the first.")
-    method: Literal["shapley", "integrated-jacobian", "fade", "occlusion", "output"] | None = Field(
+    method: Literal["banzhaf", "shapley", "integrated-jacobian", "fade", "occlusion", "output"] | None = Field(
         None,
-        description="By default shapley with sets near the whole text counting more, or integrated-jacobian where a "
-        "layer or a reference is given.",
+        description="By default banzhaf, or integrated-jacobian where a layer or a reference is given.",
     )
     layer: int | None = Field(
         None,
@@ -33,15 +31,22 @@ class Options(BaseModel):
     )
     reference: Literal["padding", "mask", "zero"] | None = Field(None, description="For integrated-jacobian.")
     reference_terms: Literal["project", "shift", "keep", "ignore"] | None = Field(
-        None, description="By default project, and shift for an adjusted model."
+        None,
+        description="By default keep for methods that delete units, else project, and shift for an adjusted model.",
     )
     measure: Literal["cosine", "dot"] | None = Field(None, description="By default the model's own.")
     level: Literal["token", "word", "sentence"] = Field("word", description="The units of the matrix.")
     tol: float = Field(
         1e-3, ge=1e-6, lt=1, allow_inf_nan=False, description="The largest relative gap, for methods that integrate."
     )
-    passes: int | None = Field(None, ge=4, description="Forward passes a text, for shapley.")
-    seed: int | None = Field(None, ge=0, lt=2**32, description="Which deletions are tried, for shapley. By default 0.")
+    passes: int | None = Field(None, ge=4, description="Forward passes a text, for banzhaf and shapley.")
+    seed: int | None = Field(None, ge=0, lt=2**32, description="Which deletions are tried, for these. By default 0.")
+    compounds: int | None = Field(
+        None,
+        ge=0,
+        le=1000,
+        description="For banzhaf: rows of their own for up to this many pairs of units that act together.",
+    )
 
     @property
     def named_texts(self) -> list[NamedText]:
@@ -51,13 +56,8 @@ class Options(BaseModel):
     def keywords(self) -> dict[str, Any]:
         """The keyword arguments of `Lens.explain` and `Lens.decompose`."""
         given = self.model_dump(include={"method", "layer", "reference", "reference_terms", "measure", "level", "tol"})
-        if self.passes is None and self.seed is None:
-            return given
-        if self.method not in (None, "shapley") or self.layer is not None or self.reference is not None:
-            raise InputError("passes and seed are for method 'shapley'.")
-        # Without a method's name the method is the default, which gives subsets near the whole text more weight.
-        near = NEAR if self.method is None else 1.0
-        return {**given, "method": Shapley(passes=self.passes, seed=self.seed or 0, near=near)}
+        method = sampled_method(self.method, passes=self.passes, seed=self.seed, compounds=self.compounds)
+        return {**given, "method": method}
 
 
 class PairOptions(Options):

@@ -1,0 +1,99 @@
+"""How well an explanation predicts the model's score of shortened texts.
+
+Keep the units S of text a and T of text b, and an explanation says
+
+    g(S, T) = base + Σ_{s in S} effects_a + Σ_{t in T} effects_b + Σ_{s in S, t in T} matrix[s, t]
+
+The deletions that a method has tried on each text give real scores to compare with. Each is predicted by a fit that has
+not seen it, so the comparison holds for deletions that nobody has tried.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pairlens import linalg
+from pairlens.attribution.products import ScoredText
+from pairlens.methods import Trials
+from pairlens.methods.banzhaf import KEEP
+from pairlens.shapes import Array, PerUnit
+from pairlens.subsets import deletion_weights
+
+LOW = 0.7
+"""Below this R², views warn that the explanation is a poor forecast."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """How well an explanation predicts random deletions that it has not seen, by cross-validation.
+
+    Attributes:
+        r2: the part of the score's variance over random deletions that the explanation predicts; 1 is perfect, 0 as
+            good as the mean.
+        error: the typical error of a prediction, in points of the score (root mean square).
+        keep: the probability that a unit stays, in these deletions.
+        with_compounds: the R² that units which act together would reach with rows of their own (`Banzhaf(compounds=8)`);
+            None where that was not tried.
+    """
+
+    r2: float
+    error: float
+    keep: float
+    with_compounds: float | None = None
+
+    @property
+    def is_low(self) -> bool:
+        """Whether the explanation is a poor forecast."""
+        return self.r2 < LOW
+
+
+def cross_validate(a: ScoredText, b: ScoredText) -> Forecast | None:
+    """The forecast of a pair from the deletions that were tried on its texts; None where none were predicted."""
+    if a.trials is None or b.trials is None or a.trials.predictions is None or b.trials.predictions is None:
+        return None
+    keep_a, keep_b = (float(text.settings.get("keep", KEEP)) for text in (a, b))
+    weights = np.outer(_weights(a.trials, keep_a), _weights(b.trials, keep_b))
+    real = linalg.product(a.trials.embeddings, b.trials.embeddings.T)
+    mean = float((weights * real).sum())
+    variance = float((weights * (real - mean) ** 2).sum())
+    error = _squared_error(weights, real, a.trials.predictions, b.trials.predictions)
+    richer_a, richer_b = (
+        text.predictions if text.compound_predictions is None else text.compound_predictions
+        for text in (a.trials, b.trials)
+    )
+    better = None
+    if richer_a is not a.trials.predictions or richer_b is not b.trials.predictions:
+        better = _r2(_squared_error(weights, real, richer_a, richer_b), variance)
+    return Forecast(_r2(error, variance), math.sqrt(error), (keep_a + keep_b) / 2, better)
+
+
+def measured_deletions(text: ScoredText, other: ScoredText) -> PerUnit | None:
+    """The score without each unit of a text, (units,), where all of its units were deleted alone; else None.
+
+    For rows that are no unit to delete, special tokens and compounds, it is the score itself.
+    """
+    if text.trials is None:
+        return None
+    kept = text.trials.kept
+    deletable = ~kept.all(0)
+    alone = kept.shape[1] - kept.sum(1) == 1
+    units = np.argmin(kept[alone], axis=1)
+    scores = np.full(len(text.values), float(text.embedding @ other.embedding))
+    scores[units] = text.trials.embeddings[alone] @ other.embedding
+    return scores if deletable.sum() == len(set(units.tolist())) else None
+
+
+def _weights(trials: Trials, keep: float) -> Array:
+    """The weights that make the deletions tried stand for random ones, (tried,)."""
+    return deletion_weights(trials.kept[:, ~trials.kept.all(0)], keep)
+
+
+def _squared_error(weights: Array, real: Array, one: Array, other: Array) -> float:
+    return float((weights * (real - linalg.product(one, other.T)) ** 2).sum())
+
+
+def _r2(error: float, variance: float) -> float:
+    return 1 - error / variance if variance > 0 else 1.0

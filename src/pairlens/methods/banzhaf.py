@@ -1,0 +1,76 @@
+"""Weighted Banzhaf values of real deletions: the explanation that predicts what deleting words will do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pairlens.errors import InputError, whole
+from pairlens.methods.sampled import Sampled
+from pairlens.shapes import Array
+from pairlens.subsets import DeletionSampler, Fit, banzhaf
+
+KEEP = 0.8
+"""The default probability that a unit stays. Larger values predict single deletions better, smaller ones those of many
+units; 0.75 to 0.85 are within 0.02 of each other in R² (docs/faithfulness.md)."""
+FEWEST, PER_UNIT, MOST = 40, 2.5, 400
+"""Subsets tried by default: 2.5 per unit, between 40 and 400."""
+WITH_COMPOUNDS = 8
+"""Subsets per unit where compounds are asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Banzhaf(Sampled):
+    """The linear model of a text that predicts random deletions best; exact for short texts, else with standard errors.
+
+    Its reference is its own constant: what would be left of the embedding if words did no more than they do near the
+    whole text. Each unit's own deletion is always among those tried, so a text of n units takes n + 1 passes at least.
+
+    Attributes:
+        keep: the probability that a unit stays, in the deletions that are to be predicted.
+        passes: forward passes per text; by default 2.5 per unit, between 40 and 400, or 8 per unit with compounds. A text
+            with fewer subsets is solved exactly.
+        compounds: up to this many pairs of units that act together ("not … good") get a row of their own, each while
+            that improves the prediction of held-out deletions.
+
+    Example:
+        >>> from pairlens import Lens
+        >>> e = Lens().explain("A man plays a guitar.", "A man plays a flute.", method=Banzhaf(), level="word")
+        >>> bool(e.forecast.r2 > 0.8)
+        True
+    """
+
+    keep: float = KEEP
+    compounds: int = 0
+    name = "banzhaf"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.keep, bool) or not isinstance(self.keep, int | float) or not 0.01 <= self.keep <= 0.99:
+            raise InputError(f"Banzhaf's keep must lie between 0.01 and 0.99, for example 0.8; it is {self.keep!r}.")
+        whole("Banzhaf's compounds", self.compounds, 0)
+
+    def describe(self, encoder: Any, role: str | None) -> dict[str, Any]:
+        """The method's own entries of a result's settings."""
+        options = {"passes": self.passes, "error": self.error, "compounds": self.compounds or None}
+        given = {name: value for name, value in options.items() if value is not None}
+        return {"layer": None, "reference": "fitted", "rule": None, "keep": self.keep, **given, "seed": self.seed}
+
+    def sampler(self, players: int, random: np.random.Generator) -> DeletionSampler:
+        """What draws the subsets of one text: with more deletions than are to be predicted, as these tell more.
+
+        At equal passes, keep² instead of keep adds 0.01 to R² and saves a tenth of the tokens.
+        """
+        return DeletionSampler(players, random, self.keep**2)
+
+    def fit(self, tried: Array, values: Array) -> Fit:
+        """The linear model of the subsets tried, from their embeddings."""
+        return banzhaf(tried, values, self.keep, self.compounds)
+
+    def budget(self, players: int) -> int:
+        """The forward passes that a text of this many units gets."""
+        if self.passes is not None:
+            return self.passes
+        return min(max(FEWEST, int((WITH_COMPOUNDS if self.compounds else PER_UNIT) * players)), MOST)
