@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from pairlens.subsets import SubsetSampler
+from pairlens.subsets import BalancedSampler
 
 
 def subsets(n: int) -> np.ndarray:
@@ -48,24 +48,4 @@ def random_game(n: int, dim: int, seed: int):
 
 def sample(n: int, passes: int, seed: int) -> np.ndarray:
     """Return the subsets that a sampler tries for this budget."""
-    return SubsetSampler(n, np.random.default_rng(seed)).grow(passes)
-
-
-def by_sizes(tried, values, near, *, complete=True):
-    """What a player adds, by the chance of a set of others: of its size Beta(near, 1), among equal sizes the same."""
-    n = tried.shape[1]
-    places = {row.tobytes(): place for place, row in enumerate(tried)}
-    beta = lambda x, y: math.gamma(x) * math.gamma(y) / math.gamma(x + y)  # noqa: E731
-    shares = np.zeros((n, values.shape[1]))
-    for place, player in itertools.product(range(len(tried)), range(n)):
-        joined = tried[place].copy()
-        if not joined[player]:
-            size = int(joined.sum())
-            joined[player] = True
-            chance = beta(size + near, n - size) / beta(near, 1)
-            shares[player] += chance * (values[places[joined.tobytes()]] - values[place])
-    if not complete:
-        return shares
-    total = values[tried.all(1)][0] - values[~tried.any(1)][0]
-    large = np.linalg.norm(shares, axis=1, keepdims=True)
-    return shares + large / large.sum() * (total - shares.sum(0))
+    return BalancedSampler(n, np.random.default_rng(seed)).grow(passes)

@@ -77,8 +77,8 @@ class Lens:
     ) -> Lens:
         """A lens on a black box: an API, an ONNX session, any function from texts to vectors.
 
-        It is explained by what deletions do to its vectors, with "banzhaf", "shapley" or "occlusion", at word or sentence level
-        or by spans. Each distinct text is asked for once, up to 256 at a time.
+        It is explained by what deletions do to its vectors, with "banzhaf", "shapley" or "occlusion", at word or
+        sentence level or by spans. Each distinct text is asked for once, up to 256 at a time.
 
         Args:
             embed: takes a list of texts and returns one vector each: a list of lists, an array or a tensor.

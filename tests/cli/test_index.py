@@ -84,7 +84,7 @@ def test_options_reach_the_index(model, invoke, tmp_path):
 def test_other_settings_and_columns_are_refused(made, invoke):
     data, path, _ = made
     done = invoke("index", data, "--out", path, "--id-column", "id", "--passes", "16", code=2)
-    assert "method is Shapley(passes=32, near=1.5), not Shapley(passes=16, near=1.5)" in done.stderr
+    assert "method is Banzhaf(passes=32), not Banzhaf(passes=16)" in done.stderr
     done = invoke("index", data, "--out", path, "--id-column", "id", "--metadata", "text", code=2)
     assert "the index keeps no metadata 'text'; it was made with year" in done.stderr
 

@@ -21,8 +21,10 @@ def test_options_reach_the_lens(invoke):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ([], {"method": "shapley", "layer": None, "seed": 0}),
-        (["--passes", "20", "--seed", "4"], {"method": "shapley", "seed": 4}),
+        ([], {"method": "banzhaf", "layer": None, "seed": 0, "keep": 0.8, "reference_terms": "keep"}),
+        (["--passes", "20", "--seed", "4"], {"method": "banzhaf", "passes": 20, "seed": 4}),
+        (["--method", "shapley", "--passes", "20"], {"method": "shapley", "passes": 20}),
+        (["--compounds", "2"], {"method": "banzhaf", "compounds": 2}),
         (["--method", "occlusion"], {"method": "occlusion"}),
         (["--method", "fade"], {"method": "fade"}),
         (["--layer", "1"], {"method": "integrated-jacobian", "layer": 1}),
@@ -56,7 +58,8 @@ def test_methods_and_presets_set_the_settings(invoke, options, expected):
         (["explain", "a", "b", "--layer", "9"], "3 layers"),
         (["explain", "a", "b", "--tol", "-1"], "tol"),
         (["explain", "a", "b", "--method", "fade", "--layer", "1"], "for integrated-jacobian"),
-        (["explain", "a", "b", "--method", "fade", "--passes", "9"], "--method shapley"),
+        (["explain", "a", "b", "--method", "fade", "--passes", "9"], "'banzhaf' and 'shapley', not of 'fade'"),
+        (["explain", "a", "b", "--method", "shapley", "--compounds", "2"], "here 'banzhaf'"),
         (["explain", "a", "b", "--exact-to-paper", "--method", "fade"], "leave one of them out"),
     ],
 )

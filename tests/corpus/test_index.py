@@ -13,7 +13,7 @@ import pytest
 import corpora
 import zoo
 from corpora import QUERY, TEXTS, record
-from pairlens import Lens, Shapley
+from pairlens import Banzhaf, Lens, Shapley
 from pairlens.corpus import Index
 from pairlens.errors import StoreError
 
@@ -91,8 +91,8 @@ def test_two_texts_of_the_index(index, lens):
     assert e.score == pytest.approx(fresh.score, abs=1e-6)
 
 
-def test_the_default_is_shapley_with_few_passes_for_texts_and_many_for_queries(index):
-    assert isinstance(index.settings.method, Shapley)
+def test_the_default_is_banzhaf_with_few_passes_for_texts_and_many_for_queries(index):
+    assert isinstance(index.settings.method, Banzhaf)
     assert index.settings.method.passes == 32
     assert index.settings.query_options()["method"] == replace(index.settings.method, passes=None)
     assert index.settings.query_options()["level"] == "word"

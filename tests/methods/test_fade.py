@@ -366,7 +366,7 @@ def without_special_tokens(family: str, **options: Any) -> SentenceTransformer:
     ],
 )
 def test_poolings_that_raise(model, message):
-    with pytest.raises(ModelError, match=rf"{message}.*use method='shapley' or method='integrated-jacobian'"):
+    with pytest.raises(ModelError, match=rf"{message}.*use method='banzhaf' or method='integrated-jacobian'"):
         fade(Encoder(model()), A)
 
 

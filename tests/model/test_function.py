@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from pairlens import InputError, Lens, ModelError, NumericalError, Occlusion, Shapley
+from pairlens import Banzhaf, InputError, Lens, ModelError, NumericalError, Occlusion, Shapley
 
 VECTORS = {"red": [1, 0, 0], "fast": [0, 1, 0], "car": [0, 0, 1], "auto": [0, 0, 1], "slow": [0, -1, 0]}
 
@@ -18,7 +18,7 @@ def bag(texts: list[str]) -> np.ndarray:
 
 def test_a_sum_of_words_is_explained_exactly():
     lens = Lens.from_function(bag, name="bag", measure="dot")
-    for method in ("shapley", "occlusion"):
+    for method in ("banzhaf", "shapley", "occlusion"):
         e = lens.explain("red fast car", "slow auto", method=method)
         np.testing.assert_allclose(e.matrix, [[0, 0], [-1, 0], [0, 1]], atol=1e-12)
         assert e.gap == pytest.approx(0, abs=1e-12)
@@ -30,16 +30,21 @@ def test_an_interaction_of_two_words_is_shared_by_both():
         return [[1.0 + ("not" in text.split() and "good" in text.split()), 1.0] for text in texts]
 
     lens = Lens.from_function(planted, measure="dot")
-    text = next(lens.decompose(["not so good"], progress=False))
+    text = next(lens.decompose(["not so good"], method="shapley", progress=False))
     np.testing.assert_allclose(text.values, [[0.5, 0], [0, 0], [0.5, 0]], atol=1e-12)
-    e = lens.explain("not so good", "not so good", reference_terms="keep")
+    e = lens.explain("not so good", "not so good", method="shapley")
     np.testing.assert_allclose(e.matrix, np.outer([0.5, 0, 0.5], [0.5, 0, 0.5]), atol=1e-12)
     np.testing.assert_allclose(e.effects_a, [0.5, 0, 0.5], atol=1e-12)
     assert e.base == pytest.approx(2.0)
-    # Leave-one-out counts the interaction twice; the gap reports it.
+    # Leave-one-out counts the interaction twice.
     twice = next(lens.decompose(["not so good"], method=Occlusion(), progress=False))
     np.testing.assert_allclose(twice.values[:, 0], [1, 0, 1], atol=1e-12)
-    assert twice.gap == pytest.approx(1.0)
+    np.testing.assert_allclose(twice.reference[0], 0, atol=1e-12)
+    # As a compound the interaction has a row of its own.
+    e = lens.explain("not so good", "not so good", method=Banzhaf(compounds=1))
+    assert [unit.text for unit in e.units_a] == ["not", "so", "good", "not … good"]
+    np.testing.assert_allclose(e.matrix, np.outer([0, 0, 0, 1], [0, 0, 0, 1]), atol=1e-9)
+    assert e.without([0], [2]) == pytest.approx(2.0)
 
 
 def test_a_real_model_as_a_function_gives_the_same_matrix(minilm):
@@ -75,7 +80,7 @@ def test_words_are_deleted_with_the_whitespace_before_them():
         seen.extend(texts)
         return [[float(len(text)), 1.0] for text in texts]
 
-    Lens.from_function(embed, empty="<nothing>").explain('He said: "Go  home!"', "No.", method="occlusion")
+    Lens.from_function(embed, empty="<nothing>").explain('He said: "Go  home!"', "No.")
     assert "<nothing>" in seen
     assert {'said: "Go  home!"', 'He: "Go  home!"', 'He said "Go  home!"', 'He said: "Go!"'} <= set(seen)
 

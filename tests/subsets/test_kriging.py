@@ -1,34 +1,32 @@
-"""Shares predicted from the values of some subsets, and their standard errors."""
+"""Shapley values predicted from the values of some subsets, and their standard errors."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from games import by_sizes, random_game, sample, subsets
+from games import by_permutations, random_game, sample, subsets
 from pairlens.subsets.kriging import _kernel, _sections, kriged
-from pairlens.subsets.shares import exact
+from pairlens.subsets.shapley import exact_shapley
 
 
-@pytest.mark.parametrize("near", [1.0, 2.0])
-def test_the_closed_form_of_a_predictions_shares(near):
+def test_the_closed_form_of_a_predictions_values():
     n = 6
     tried = subsets(n)
     sizes = tried.sum(1)
     shared = tried.astype(float) @ tried.T
     games = _kernel(shared, sizes[:, None], sizes[None])  # column T is the game S ↦ kernel(S, T)
-    expected = by_sizes(tried, games, near, complete=False)  # (players, T)
-    sections, own, other = _sections(n, near)
-    shares = np.where(tried, sections[1][sizes][:, None], sections[0][sizes][:, None]).T
-    np.testing.assert_allclose(shares, expected, atol=1e-12)
-    twice = by_sizes(tried, expected.T, near, complete=False)  # (players, players)
-    np.testing.assert_allclose(twice, np.full((n, n), other) + (own - other) * np.eye(n), atol=1e-12)
+    expected = by_permutations(tried, games)  # (players, T)
+    sections, variance = _sections(n)
+    values = np.where(tried, sections[1][sizes][:, None], sections[0][sizes][:, None]).T
+    np.testing.assert_allclose(values, expected, atol=1e-12)
+    np.testing.assert_allclose(np.diag(by_permutations(tried, expected.T)), variance, atol=1e-12)
 
 
 def test_the_tails_that_a_long_texts_closed_form_leaves_out_are_nothing():
     # The game S ↦ 1 shares nothing, and the kernel with an empty set depends on the size alone: both are known sums.
     n = 300
-    sections, *_ = _sections(n, 1.0)
+    sections, *_ = _sections(n)
     whole, empty = _kernel(np.zeros(2), np.array([n, 0]), np.zeros(2, dtype=int))
     assert n * sections[0][0] == pytest.approx(float(whole - empty), rel=1e-9)
 
@@ -42,7 +40,7 @@ def test_a_prediction_adds_up_and_comes_close(n, passes):
     none, every = game(np.array([[False] * n, [True] * n]))
     np.testing.assert_allclose(shares.values.sum(0), every - none, atol=1e-12)
     if n <= 12:
-        truth = exact(subsets(n), game(subsets(n))).values
+        truth = exact_shapley(subsets(n), game(subsets(n))).values
         assert np.linalg.norm(shares.values - truth) < 0.25 * np.linalg.norm(truth)
 
 
@@ -50,7 +48,7 @@ def test_predictions_need_fewer_passes_than_permutations():
     n, passes = 12, 96
     game = random_game(n, 24, seed=5)
     values = game(subsets(n))
-    truth = exact(subsets(n), values).values
+    truth = exact_shapley(subsets(n), values).values
     errors: dict[str, list[float]] = {"permutations": [], "prediction": []}
     for seed in range(10):
         tried = sample(n, passes, seed)
@@ -65,10 +63,10 @@ def test_predictions_need_fewer_passes_than_permutations():
     assert np.mean(errors["prediction"]) < 0.6 * np.mean(errors["permutations"])
 
 
-@pytest.mark.parametrize(("n", "passes", "near"), [(10, 60, 1.0), (14, 160, 1.0), (10, 60, 1.5)])
-def test_over_seeds_the_spread_is_what_was_claimed(n, passes, near):
+@pytest.mark.parametrize(("n", "passes"), [(10, 60), (14, 160)])
+def test_over_seeds_the_spread_is_what_was_claimed(n, passes):
     game = random_game(n, 24, seed=2)
-    runs = [kriged(c, game(c), near) for c in (sample(n, passes, seed) for seed in range(50))]
+    runs = [kriged(c, game(c)) for c in (sample(n, passes, seed) for seed in range(50))]
     spread = np.sqrt(np.var([run.values for run in runs], axis=0, ddof=1).sum(-1))
     claimed = np.sqrt(np.mean([run.error**2 for run in runs], axis=0))
     assert 0.8 < np.median(spread / claimed) < 1.2

@@ -20,7 +20,7 @@ JSON = {"Content-Type": "application/json"}
         ("/api/explain", {"a": A, "b": " \n "}, "b: String should match pattern"),
         ("/api/explain", {"a": A, "b": B, "layer": "3"}, "layer: Input should be a valid integer"),
         ("/api/explain", {"a": A, "b": B, "layer": 3, "method": "fade"}, "has no layer"),
-        ("/api/explain", {"a": A, "b": B, "layer": 3, "passes": 30}, "passes and seed are for method 'shapley'"),
+        ("/api/explain", {"a": A, "b": B, "layer": 3, "passes": 30}, "banzhaf"),
         ("/api/explain", {"a": A, "b": B, "model": "minilmm"}, "unknown model 'minilmm'. Did you mean 'minilm'?"),
         ("/api/explain", {"a": A, "b": B, "model": ""}, "unknown model"),
         ("/api/explain", {"a": A, "b": B, "model": "/etc/passwd"}, "unknown model"),

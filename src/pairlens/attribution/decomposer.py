@@ -123,7 +123,8 @@ class Decomposer:
     def _decompose(self, jobs: Sequence[Job], texts: Sequence[Text]) -> Steps[list[Contributions]]:
         """Contributions of one batch of texts, yielding where the method would wait for a device."""
         role, encoder = jobs[0].role, self.encoder
-        method, space = self._method(role), encoder.space(role, self.space)
+        method = self._method(role)
+        space = encoder.space(role, self.space, path=not method.deletes)
         grouped = [group(text.text, text.units, job.level, finest=True) for job, text in zip(jobs, texts, strict=True)]
         labels, counts = [index for _, index in grouped], [len(units) for units, _ in grouped]
         settings: dict[str, Any] = {

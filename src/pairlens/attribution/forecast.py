@@ -35,8 +35,8 @@ class Forecast:
             good as the mean.
         error: the typical error of a prediction, in points of the score (root mean square).
         keep: the probability that a unit stays, in these deletions.
-        with_compounds: the R² that units which act together would reach with rows of their own (`Banzhaf(compounds=8)`);
-            None where that was not tried.
+        with_compounds: the R² where up to 8 pairs of units that act together have rows of their own, as
+            `Banzhaf(compounds=8)` gives them; None where that was not tried.
     """
 
     r2: float

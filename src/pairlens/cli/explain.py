@@ -42,6 +42,7 @@ def explain(
     method: options.Method = None,
     passes: options.Passes = None,
     seed: options.Seed = None,
+    compounds: options.Compounds = None,
     exact_to_paper: options.Paper = False,
     reference: options.Reference = None,
     reference_terms: options.ReferenceTerms = None,

@@ -36,7 +36,7 @@ Model = Annotated[
 Out = Annotated[Path, typer.Option("--out", "-o", help="The folder of the index; made if it is not there.")]
 Level = Annotated[str | None, options.how("--level", "-l", help="sentence, word or token. By default sentence.")]
 Passes = Annotated[
-    int | None, options.how(min=4, help="For shapley: forward passes a text. By default 32 for sentences.")
+    int | None, options.how(min=4, help="For banzhaf and shapley: forward passes a text. By default 32 for sentences.")
 ]
 Tol = Annotated[
     float | None, options.how(help="For methods that integrate: the largest relative gap. By default 0.001.")

@@ -30,8 +30,8 @@ class Banzhaf(Sampled):
 
     Attributes:
         keep: the probability that a unit stays, in the deletions that are to be predicted.
-        passes: forward passes per text; by default 2.5 per unit, between 40 and 400, or 8 per unit with compounds. A text
-            with fewer subsets is solved exactly.
+        passes: forward passes per text; by default 2.5 per unit, between 40 and 400, or 8 per unit with compounds. A
+            text with fewer subsets is solved exactly.
         compounds: up to this many pairs of units that act together ("not … good") get a row of their own, each while
             that improves the prediction of held-out deletions.
 

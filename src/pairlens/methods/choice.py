@@ -31,7 +31,8 @@ def choose_method(method: Any, layer: int | None, reference: str | None) -> Meth
     if isinstance(method, Method) or choose("method", method, METHODS) in WITHOUT_LAYERS:
         for name, value in (("layer", layer), ("reference", reference)):
             if value is not None:
-                raise InputError(f"method={method!r} has no {name}; {name}={value!r} is for integrated-jacobian.")
+                shown = method if isinstance(method, str) else method.name
+                raise InputError(f"method {shown!r} has no {name}; {name}={value!r} is for integrated-jacobian.")
         return method if isinstance(method, Method) else WITHOUT_LAYERS[method]()
     if method == "output":
         if layer is not None:

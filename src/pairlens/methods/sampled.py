@@ -85,7 +85,7 @@ class Sampled(Method):
             reached, until = until, (until + 0.9) / 2
             unfinished = [i for i in unfinished if not estimates[i].is_precise()]
             budgets = [2 * budget for budget in budgets]
-        if encoder.space(batch.role, "output") == batch.space:
+        if encoder.space(batch.role, "output", path=False) == batch.space:
             outputs = [estimate.embedding for estimate in estimates]
         else:
             with progress.share(0.9, 1):

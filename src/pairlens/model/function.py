@@ -72,7 +72,7 @@ class EmbeddingFunction:
         """Return "unknown"."""
         return "unknown"
 
-    def space(self, role: str | None, wanted: str) -> str:
+    def space(self, role: str | None, wanted: str, *, path: bool = True) -> str:
         """Return "unit" for normalised vectors, else "raw"."""
         return "unit" if wanted == "unit" else "raw"
 

@@ -121,11 +121,11 @@ class LoadedModel:
         route = self.route(role)
         return pooling_modes(route.modules) or ("mean" if route.static else "none")
 
-    def space(self, role: str | None, wanted: str) -> str:
+    def space(self, role: str | None, wanted: str, *, path: bool = True) -> str:
         """Return one name for spaces that are the same here: without a final Normalize "output" is "raw", and so on."""
         route = self.route(role)
-        if self.adjusted or route.static:
-            # The reference's embedding is zero, and zero cannot be normalised.
+        if path and (self.adjusted or route.static):
+            # The reference's embedding is zero, and no path from zero can be normalised.
             return "raw"
         if wanted == "output":
             if not route.ending:
@@ -216,7 +216,7 @@ class LoadedModel:
 
     def _end_shifted(self, route: Route, shifted: Tensor, space: str) -> Tensor:
         """Return an adjusted model's embedding in a space from its shifted embedding."""
-        if space == "output" and route.ending:
+        if space == "unit" or (space == "output" and route.ending):
             shifted = F.normalize(shifted, dim=-1)
         return shifted if self.truncate_dim is None else shifted[..., : self.truncate_dim]
 

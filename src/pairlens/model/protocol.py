@@ -84,8 +84,14 @@ class EmbeddingModel(Protocol):
         """Return the names of the pooling modes, joined by +."""
         ...
 
-    def space(self, role: str | None, wanted: str) -> str:
-        """Return the name of the space that embeddings are in if `wanted` ("unit", "output" or "raw") is asked for."""
+    def space(self, role: str | None, wanted: str, *, path: bool = True) -> str:
+        """Return the name of the space that embeddings are in if `wanted` ("unit", "output" or "raw") is asked for.
+
+        Args:
+            role: of the texts.
+            wanted: the space asked for.
+            path: whether a path from the reference's embedding is needed, which may be zero.
+        """
         ...
 
     def read(self, text: str, role: str | None = None) -> Text:

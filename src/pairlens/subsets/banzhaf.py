@@ -7,11 +7,12 @@ that counts only if both units stay.
 
 Where only some sets were tried, the losses of all others are predicted by Gaussian process regression. Its kernel
 
-    k(D, D') = ((1 + INTERACTION)^|D ∩ D'| - 1) / INTERACTION
+    k(D, D') = ((1 + INTERACTION)^|D ∩ D'| - 1) / INTERACTION + FREE |features in both|
 
-gives every product of deletions an independent weight, smaller by the factor INTERACTION for each further unit. The
-least-squares fit of the prediction has a closed form: expectations of products over units are products. Sets that were
-tried enter with their measured losses, so with all sets tried the fit is exact.
+gives every product of deletions an independent weight, smaller by the factor INTERACTION for each further unit, and
+leaves the weights of the fitted features free: a text whose words simply add up is recovered exactly. The
+least-squares fit of the prediction has a closed form, as expectations of products over units are products. Sets that
+were tried enter with their measured losses, so with all sets tried the fit is exact.
 
 The errors have their size from the posterior variance of the prediction, times the variance that leave-one-out
 residuals show, and their directions from these residuals. Over seeds, estimates spread around the exact values as these
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,6 +35,8 @@ INTERACTION = 0.3
 """The prior variance of an interaction, relative to that of one with a unit less. 0.1 to 0.8 predict about as well."""
 NUGGET = 0.01
 """The part of a loss's variance that other losses cannot predict; 0.001 to 0.03 predict as well."""
+FREE = 1e4
+"""The prior variance of a fitted feature: so large that it is not shrunk, small enough for the inverse's digits."""
 MOST_PLAYERS = 40
 """Up to this many units, compounds are tried for comparison when none are asked for."""
 COMPARED = 8
@@ -48,23 +52,32 @@ def banzhaf(tried: Array, values: Array, keep: float, compounds: int = 0) -> Fit
         keep: the probability that a player stays.
         compounds: the largest number of compounds; one is added while that improves the prediction of held-out sets.
     """
-    regression = _Regression(tried, values, keep)
-    singles = np.eye(tried.shape[1], dtype=bool)
+    n = tried.shape[1]
+    plain = _Regression(tried, values, keep, np.eye(n, dtype=bool))
     if compounds:
-        return regression.fit(regression.with_compounds(compounds))
-    fit = regression.fit(singles)
-    if 3 <= len(singles) <= MOST_PLAYERS:
-        members = regression.with_compounds(COMPARED)
-        fit = Fit(fit.values, fit.reference, fit.predictions, fit.noise, (), regression.predictions(members))
-    return fit
+        return _Regression(tried, values, keep, plain.with_compounds(compounds)).fit()
+    fit = plain.fit()
+    if not 3 <= n <= MOST_PLAYERS:
+        return fit
+    richer = _Regression(tried, values, keep, plain.with_compounds(COMPARED))
+    return replace(fit, compound_predictions=richer.predictions())
 
 
 class _Regression:
-    """The least-squares problem of one text. A feature is a set of players that are all deleted, a row of booleans."""
+    """The least-squares problem of one text.
 
-    def __init__(self, tried: Array, values: Array, keep: float) -> None:
+    Args:
+        tried: the subsets tried, (tried, players), booleans.
+        values: their values, (tried, dim).
+        keep: the probability that a player stays.
+        members: the features, (features, players), booleans: each is a set of players, present where all of them are
+            deleted. Each player alone comes first, then compounds.
+    """
+
+    def __init__(self, tried: Array, values: Array, keep: float, members: Array) -> None:
         self._keep, self._delete = keep, 1 - keep
         self._players = tried.shape[1]
+        self._members = members
         self._weights = deletion_weights(tried, keep)
         self._deleted = (~tried).astype(float)
         self._whole = values[tried.all(1)][0]
@@ -72,48 +85,52 @@ class _Regression:
         sizes = self._deleted.sum(1)
         self._chances = self._delete**sizes * keep ** (self._players - sizes)
         self._exact = len(tried) == 2**self._players
+        self._present = self._presence(members)
         if not self._exact:
-            self._kernel = _kernel(linalg.product(self._deleted, self._deleted.T))
-            noisy = self._kernel + NUGGET * np.eye(len(tried))
-            self._inverse = linalg.inverse(noisy)
+            shared = linalg.product(self._deleted, self._deleted.T)
+            self._kernel = ((1 + INTERACTION) ** shared - 1) / INTERACTION
+            self._kernel += FREE * linalg.product(self._present, self._present.T)
+            self._inverse = linalg.inverse(self._kernel + NUGGET * np.eye(len(tried)))
             # What each loss is off from its prediction by all others.
             scales = np.diag(self._inverse)
             self._residuals = linalg.product(self._inverse, self._losses) / scales[:, None]
             sampled = in_sampled_size(tried)
             sampled = sampled if sampled.any() else sizes > 0
             self._variance = float(((self._residuals**2).sum(1) * scales)[sampled].mean())
+        gram = self._gram(members, members)
+        self._inverse_gram = linalg.inverse(gram)
+        self._solution = linalg.product(self._inverse_gram, self._moments(members))  # weights of the losses
 
-    def fit(self, members: Array) -> Fit:
-        """The fit with these features: each player alone first, then compounds."""
-        weights = self._solution(members)
-        change = self._to_kept(members)
-        vectors = linalg.product(change, linalg.product(weights, self._losses))
-        noise = None if self._exact else self._noise(members, change)
+    def fit(self) -> Fit:
+        """The least-squares fit."""
+        change = self._to_kept()
+        vectors = linalg.product(change, linalg.product(self._solution, self._losses))
         return Fit(
             values=vectors,
             reference=self._whole - vectors.sum(0),
-            predictions=self.predictions(members),
-            noise=noise,
-            compounds=tuple(tuple(np.flatnonzero(row).tolist()) for row in members[self._players :]),
+            predictions=self.predictions(),
+            noise=None if self._exact else self._noise(change),
+            compounds=tuple(tuple(np.flatnonzero(row).tolist()) for row in self._members[self._players :]),
         )
 
-    def predictions(self, members: Array) -> Array:
+    def predictions(self) -> Array:
         """The embeddings of the subsets tried, each as predicted by a fit that has not seen it, (tried, dim)."""
-        weights, present = self._solution(members), self._present(members)
-        losses = linalg.product(present, linalg.product(weights, self._losses))
+        losses = linalg.product(self._present, linalg.product(self._solution, self._losses))
         if not self._exact:
-            losses -= np.einsum("tf,ft->t", present, weights)[:, None] * self._residuals
+            losses -= np.einsum("tf,ft->t", self._present, self._solution)[:, None] * self._residuals
         return self._whole - losses
 
     def with_compounds(self, most: int) -> Array:
-        """Features with up to `most` pairs of players, chosen greedily, each while held-out sets gain by it."""
+        """The features with up to `most` more pairs of players, each the one that explains most of what is left.
+
+        A pair is added while held-out sets are predicted better with it.
+        """
         n = self._players
-        pairs = list(itertools.combinations(range(n), 2))
-        members = np.zeros((n + len(pairs), n), dtype=bool)
-        members[range(n), range(n)] = True
-        for row, pair in enumerate(pairs, start=n):
+        members = np.zeros((n + n * (n - 1) // 2, n), dtype=bool)
+        members[:n] = self._members
+        for row, pair in enumerate(itertools.combinations(range(n), 2), start=n):
             members[row, pair] = True
-        gram = self._gram(members)
+        gram = self._gram(members, members)
         moments = linalg.product(self._moments(members), self._losses)
         chosen = list(range(n))
         error = self._held_out_error(members[chosen])
@@ -132,43 +149,46 @@ class _Regression:
         return members[chosen]
 
     def _held_out_error(self, members: Array) -> float:
-        missed = self._whole - self._losses - self.predictions(members)
+        """The squared error of predictions with these features, over random deletions."""
+        present = self._presence(members)
+        solution = linalg.solve(self._gram(members, members), self._moments(members))
+        missed = self._losses - linalg.product(present, linalg.product(solution, self._losses))
+        if not self._exact:
+            missed += np.einsum("tf,ft->t", present, solution)[:, None] * self._residuals
         return float(self._weights @ (missed**2).sum(1))
 
-    def _solution(self, members: Array) -> Array:
-        """The weights of the losses in the least-squares solution, (features, tried)."""
-        return linalg.solve(self._gram(members), self._moments(members))
-
-    def _present(self, members: Array) -> Array:
+    def _presence(self, members: Array) -> Array:
         """Whether each feature is present in each subset tried, (tried, features)."""
         return (linalg.product(self._deleted, members.T.astype(float)) == members.sum(1)).astype(float)
 
-    def _gram(self, members: Array) -> Array:
-        """The expected product of every two features, (features, features)."""
-        return self._delete ** self._union(members)
+    def _gram(self, one: Array, other: Array) -> Array:
+        """The expected products of features, (one, other)."""
+        return self._delete ** _union(one, other)
 
     def _moments(self, members: Array) -> Array:
         """The weights of the losses in the expected product of a feature and the loss, (features, tried)."""
-        known = self._chances[:, None] * self._present(members)
+        known = self._chances[:, None] * self._presence(members)
         if self._exact:
             return known.T
         return (known + linalg.product(self._inverse, self._unknown(members, known))).T
 
     def _unknown(self, members: Array, known: Array) -> Array:
-        """The expected product of a feature and the kernel with each set tried, over untried sets, (tried, features)."""
+        """The expected product of each feature and the kernel with each set tried, over untried sets."""
         sizes, inside = members.sum(1), linalg.product(self._deleted, members.T.astype(float))
         outside = self._deleted.sum(1)[:, None] - inside
         grown = (1 + INTERACTION) ** inside * (1 + INTERACTION * self._delete) ** outside
-        return self._delete**sizes * (grown - 1) / INTERACTION - linalg.product(self._kernel, known)
+        expected = self._delete**sizes * (grown - 1) / INTERACTION
+        expected += FREE * linalg.product(self._present, self._gram(self._members, members))
+        return expected - linalg.product(self._kernel, known)
 
-    def _noise(self, members: Array, change: Array) -> tuple[Array, Array]:
+    def _noise(self, change: Array) -> tuple[Array, Array]:
         """The errors of the fit: weights (tried, features) and residuals (tried, dim)."""
-        known = self._chances[:, None] * self._present(members)
-        unknown = self._unknown(members, known)
-        transform = linalg.product(change, linalg.solve(self._gram(members), np.eye(len(members))))
+        known = self._chances[:, None] * self._present
+        unknown = self._unknown(self._members, known)
+        transform = linalg.product(change, self._inverse_gram)
         weights = linalg.product(transform, linalg.product(unknown.T, self._inverse))
         # The posterior covariance of the moments over the untried sets.
-        all_sets, all_known = self._prior(members)
+        all_sets, all_known = self._prior()
         known_part = linalg.product(known.T, unknown)
         prior = all_sets - known_part - known_part.T - linalg.product(known.T, linalg.product(self._kernel, known))
         prior += NUGGET * (all_known - linalg.product(known.T, known))
@@ -179,36 +199,35 @@ class _Regression:
             weights *= math.sqrt(variance / claimed)
         return weights.T, self._residuals
 
-    def _prior(self, members: Array) -> tuple[Array, Array]:
-        """Over two random sets, the expected product of two features and the kernel; and Σ chances² of both features."""
+    def _prior(self) -> tuple[Array, Array]:
+        """The expected product of two features, one of each of two random sets, and the kernel of these sets.
+
+        And the sum of squared chances of all sets that have both features.
+        """
         n, q, keep = self._players, self._delete, self._keep
-        union = self._union(members)
-        sizes = members.sum(1)
-        both = sizes[:, None] + sizes - union
+        sizes = self._members.sum(1)
+        union = _union(self._members, self._members)
+        both, gram = sizes[:, None] + sizes - union, self._gram(self._members, self._members)
         same = 1 + INTERACTION * q * q
         grown = (
             (q * q * (1 + INTERACTION)) ** both * (q * (1 + INTERACTION * q)) ** (union - both) * same ** (n - union)
         )
-        expected = (grown - q ** (sizes[:, None] + sizes)) / INTERACTION
+        expected = (grown - q ** (sizes[:, None] + sizes)) / INTERACTION + FREE * linalg.product(gram, gram)
         return expected, q ** (2 * union) * (q * q + keep * keep) ** (n - union)
 
-    def _union(self, members: Array) -> Array:
-        """The number of players in every two features together, (features, features)."""
-        sizes = members.sum(1).astype(float)
-        return sizes[:, None] + sizes - linalg.product(members.astype(float), members.T.astype(float))
-
-    def _to_kept(self, members: Array) -> Array:
+    def _to_kept(self) -> Array:
         """From vectors of "deleted" features to vectors that count while units stay, (features, features).
 
         A pair that is lost once one of its units is deleted is lost with either, but not twice with both.
         """
         n = self._players
-        change = np.eye(len(members))
-        change[:n, n:] = members[n:].T
+        change = np.eye(len(self._members))
+        change[:n, n:] = self._members[n:].T
         change[n:, n:] *= -1
         return change
 
 
-def _kernel(shared: Array) -> Array:
-    """The kernel of two sets that share this many deleted players."""
-    return ((1 + INTERACTION) ** shared - 1) / INTERACTION
+def _union(one: Array, other: Array) -> Array:
+    """The number of players in one feature or the other, (one, other)."""
+    shared = linalg.product(one.astype(float), other.T.astype(float))
+    return one.sum(1)[:, None] + other.sum(1) - shared

@@ -102,7 +102,7 @@ class DeletionSampler(SubsetSampler):
             self._position = (self._position + GOLDEN) % 1
             size = 2 + int(np.searchsorted(self._cumulative, self._position * self._cumulative[-1]))
             fresh.append(self._new(min((s for s in self._room if self._room[s]), key=lambda s: abs(s - size))))
-        return np.array(fresh)
+        return np.array(fresh, dtype=bool).reshape(-1, n)
 
     def _new(self, size: int) -> Array:
         """A new subset that lacks `size` units."""

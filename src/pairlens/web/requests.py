@@ -11,6 +11,9 @@ from pairlens.attribution.explanation import Explanation
 from pairlens.errors import InputError, ModelError, PairlensError, choose
 from pairlens.io import documents
 from pairlens.lens import Lens
+from pairlens.methods.banzhaf import Banzhaf
+from pairlens.methods.sampled import Sampled
+from pairlens.methods.shapley import Shapley
 from pairlens.model import Encoder
 from pairlens.render import html
 from pairlens.web.limits import Limits, Refusal, check_chars, check_tokens
@@ -20,6 +23,10 @@ QUICK = 4e11
 """A calculation is short up to this number of operations: a few seconds on one core."""
 PASSES = {"occlusion": 1, "output": 2, "integrated-jacobian": 60, "fade": 100}
 """Forward passes that a method takes per unit, roughly."""
+
+
+SAMPLED: dict[str, tuple[Sampled, float]] = {"banzhaf": (Banzhaf(), 0.75), "shapley": (Shapley(), 0.5)}
+"""Methods that sample, with the mean length of a text after deletions."""
 
 
 def check(body: Options, models: Iterable[str], limits: Limits) -> str:
@@ -45,10 +52,9 @@ def is_quick(body: Options, lens: Lens, limits: Limits) -> bool:
     work = 0.0
     for _, count in counts:
         units = count / 20 if body.level == "sentence" else count
-        if body.passes is not None:
-            passes = body.passes / 2
-        elif method in SAMPLED:
-            passes = min(SAMPLED[method]().budget(round(units)), 2**units) * SHORTER[method]
+        if method in SAMPLED:
+            sampled, length = SAMPLED[method]
+            passes = min(body.passes or sampled.budget(round(units)), 2**units) * length
         else:
             passes = PASSES[method] * units
         work += count * passes
