@@ -1,9 +1,9 @@
-"""Which decomposition of long texts into sentences? Several, compared with Shapley values from 400 forward passes.
+"""Which decomposition of long texts into sentences? Several, compared with Banzhaf values from 400 forward passes.
 
     python benchmarks/sentences.py DATA --abstracts 12 --write
 
 DATA as for corpus.py. For every abstract of at least four sentences and every one of eight claims: how well the
-sentences' shares agree (Pearson's correlation), and whether the strongest sentence is the same.
+sentences' whole effects agree (Pearson's correlation), and whether the strongest sentence is the same.
 """
 
 from __future__ import annotations
@@ -18,27 +18,28 @@ from typing import Any
 import numpy as np
 from _scifact import default_data, read_abstracts, read_claims, write_down
 
-from pairlens import Lens, Shapley
+from pairlens import Banzhaf, Explanation, Lens
 from pairlens.attribution.contributions import Contributions
 from pairlens.corpus.settings import IndexSettings
-from pairlens.methods.shapley import NEAR
+from pairlens.shapes import Array
 
 QUERIES, LEAST, TRUTH = 8, 4, 400
-
-
-def _shapley(passes: int) -> Shapley:
-    return Shapley(passes=passes, near=NEAR)
 
 
 CHOICES: dict[str, dict[str, Any]] = {
     "--method output": {"method": "output"},
     "--method occlusion": {"method": "occlusion"},
-    "--passes 16": {"method": _shapley(16)},
-    "--passes 24": {"method": _shapley(24)},
+    "--passes 16": {"method": Banzhaf(passes=16)},
+    "--passes 24": {"method": Banzhaf(passes=24)},
     "the default, --passes 32": {},
-    "--passes 160": {"method": _shapley(160)},
+    "--passes 160": {"method": Banzhaf(passes=160)},
     "--layer 5": {"layer": 5},
 }
+
+
+def whole_effects(e: Explanation) -> Array:
+    """What each unit of text b contributes in all."""
+    return e.column + e.effects_b
 
 
 def agreement(
@@ -49,7 +50,7 @@ def agreement(
     for own, true in zip(found, truth, strict=True):
         kept = [i for i, unit in enumerate(true.units) if unit.kind == "text"]
         for query in queries:
-            a, b = (lens.compare(query, c).column[kept] for c in (own, true))
+            a, b = (whole_effects(lens.compare(query, c))[kept] for c in (own, true))
             rows.append((np.corrcoef(a, b)[0, 1], np.argmax(a) == np.argmax(b)))
     shares, same = np.mean(rows, axis=0)
     return float(shares), float(same)
@@ -74,7 +75,7 @@ def main() -> None:
         sum(unit.kind == "text" for unit in c.units) for c in lens.decompose(texts, level="sentence", method="output")
     ]
     texts = [text for text, units in zip(texts, count, strict=True) if units >= LEAST][: options.abstracts]
-    truth = list(lens.decompose(texts, level="sentence", method=_shapley(TRUTH), progress=False))
+    truth = list(lens.decompose(texts, level="sentence", method=Banzhaf(passes=TRUTH), progress=False))
     queries = list(lens.decompose(list(read_claims(options.data))[:QUERIES], level="word", progress=False))
     figures: dict[str, Any] = {}
     for name, choice in CHOICES.items():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from pairlens import Banzhaf, Explanation, Lens, Shapley
+from pairlens import Banzhaf, Explanation, Shapley
 
 PAIRS = [
     ("A man is playing a guitar on the stage.", "A man is playing a flute in the park."),
@@ -17,7 +19,7 @@ PAIRS = [
 ]
 
 
-def real_scores(lens: Lens, e: Explanation, kept_a: np.ndarray, kept_b: np.ndarray) -> np.ndarray:
+def real_scores(lens: Any, e: Explanation, kept_a: np.ndarray, kept_b: np.ndarray) -> np.ndarray:
     """What the model itself says of the shortened texts; kept_a and kept_b are (draws, words)."""
     sides = []
     for text, units, kept in ((e.text_a, e.units_a, kept_a), (e.text_b, e.units_b, kept_b)):

@@ -52,20 +52,19 @@ class Forecast:
 
 def cross_validate(a: ScoredText, b: ScoredText) -> Forecast | None:
     """The forecast of a pair from the deletions that were tried on its texts; None where none were predicted."""
-    if a.trials is None or b.trials is None or a.trials.predictions is None or b.trials.predictions is None:
+    tried_a, tried_b = a.trials, b.trials
+    if tried_a is None or tried_b is None or tried_a.predictions is None or tried_b.predictions is None:
         return None
     keep_a, keep_b = (float(text.settings.get("keep", KEEP)) for text in (a, b))
-    weights = np.outer(_weights(a.trials, keep_a), _weights(b.trials, keep_b))
-    real = linalg.product(a.trials.embeddings, b.trials.embeddings.T)
+    weights = np.outer(_weights(tried_a, keep_a), _weights(tried_b, keep_b))
+    real = linalg.product(tried_a.embeddings, tried_b.embeddings.T)
     mean = float((weights * real).sum())
     variance = float((weights * (real - mean) ** 2).sum())
-    error = _squared_error(weights, real, a.trials.predictions, b.trials.predictions)
-    richer_a, richer_b = (
-        text.predictions if text.compound_predictions is None else text.compound_predictions
-        for text in (a.trials, b.trials)
-    )
-    better = None
-    if richer_a is not a.trials.predictions or richer_b is not b.trials.predictions:
+    error = _squared_error(weights, real, tried_a.predictions, tried_b.predictions)
+    richer_a, richer_b, better = tried_a.compound_predictions, tried_b.compound_predictions, None
+    if richer_a is not None or richer_b is not None:
+        richer_a = tried_a.predictions if richer_a is None else richer_a
+        richer_b = tried_b.predictions if richer_b is None else richer_b
         better = _r2(_squared_error(weights, real, richer_a, richer_b), variance)
     return Forecast(_r2(error, variance), math.sqrt(error), (keep_a + keep_b) / 2, better)
 

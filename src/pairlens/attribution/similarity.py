@@ -142,11 +142,6 @@ def _treat(c: Contributions, reference_terms: str, measure: str) -> ScoredText:
     noise = None
     if c.noise_weights is not None and c.noise_residuals is not None:
         noise = (c.noise_weights * scale, c.noise_residuals)
-    trials = None
-    if reference_terms in ("keep", "project") and c.tried is not None and c.tried_embeddings is not None:
-        arrays = (c.tried_embeddings, c.tried_predictions, c.tried_with_compounds)
-        plain = [unit.kind != "compound" for unit in c.units]
-        trials = Trials(c.tried[:, plain], *(array if array is None else array * np.float32(scale) for array in arrays))
     return ScoredText(
         values=c.values,
         scale=scale,
@@ -155,10 +150,20 @@ def _treat(c: Contributions, reference_terms: str, measure: str) -> ScoredText:
         error=c.error * scale,
         noise=noise,
         projects=reference_terms == "project",
-        trials=trials,
+        trials=_scaled_trials(c, scale) if reference_terms in ("keep", "project") else None,
         settings={name: value for name, value in c.settings.items() if name not in ("nodes", "role", "space")},
         roles_and_nodes=(c.settings.get("role"), c.settings.get("nodes")),
     )
+
+
+def _scaled_trials(c: Contributions, scale: float) -> Trials | None:
+    """The deletions that were tried on a text, times a factor; compounds are no units to delete."""
+    if c.tried is None or c.tried_embeddings is None:
+        return None
+    plain = [unit.kind != "compound" for unit in c.units]
+    factor = np.float32(scale)
+    predictions, richer = (None if a is None else a * factor for a in (c.tried_predictions, c.tried_with_compounds))
+    return Trials(c.tried[:, plain], c.tried_embeddings * factor, predictions, richer)
 
 
 def _check_space(c: Contributions, reference_terms: str, measure: str) -> None:

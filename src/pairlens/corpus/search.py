@@ -104,8 +104,9 @@ class Hit:
         """The sentence that brings the text nearest to the query, and how much it contributes."""
         e = self.explanation if self.settings.level == "sentence" else self._by_sentence
         texts = [i for i, unit in enumerate(e.units_b) if unit.kind == "text"]
-        best = max(texts, key=lambda i: e.column[i])
-        return e.units_b[best], float(e.column[best])
+        effects = e.column + e.effects_b
+        best = max(texts, key=lambda i: effects[i])
+        return e.units_b[best], float(effects[best])
 
     def top(self, k: int = 5) -> list[Pair]:
         """The strongest pairs of query and text, special tokens left out."""

@@ -61,7 +61,7 @@ def from_rows(rows: list[Row]) -> Document:
         lengths = dict(zip(AXES["values"], values.shape, strict=True))
         for name in OPTIONAL:
             if name in document:
-                document[name] = document[name].reshape(-1, lengths[AXES[name][1]])
+                document[name] = document[name].reshape(-1, lengths[AXES[name][-1]])
         return {**document, "values": values}
     matrix, error = (_numbers(entries, column).reshape(shape) for column in ("value", "error"))
     return {**document, "matrix": matrix, "entry_error": error}

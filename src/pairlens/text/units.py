@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import index
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from pairlens.errors import InputError, choose
 from pairlens.text.segmentation import RUN, Span, sentences, trim, words
@@ -72,7 +72,7 @@ class Unit:
         if not isinstance(text, str) or kind not in get_args(Kind):
             raise ValueError(f"{text!r:.40}, {stored_kind!r:.40} is not a unit")
         edges = [tuple(map(int, span.split("-"))) for span in spans]
-        return cls(text, int(start), int(end), kind, tuple((first, last) for first, last in edges))
+        return cls(text, int(start), int(end), cast(Kind, kind), tuple((first, last) for first, last in edges))
 
 
 def group(

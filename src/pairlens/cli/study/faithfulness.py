@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 what = partial(typer.Option, rich_help_panel="what to judge")
 WIDE = 120
 """The width of a terminal, in columns, from which on intervals are shown."""
-SHOWN = ("shapley", "leave_one_out", "deletion", "sanity", "stability", "gap", "cost", "seconds")
+WILD = 10
+"""From this size on, a measure is shown without digits and interval."""
+SHOWN = ("r2_50", "r2_75", "r2_90", "leave_one_out", "claimed", "shapley", "deletion_whole", "cost", "passes")
 
 
 @session()
@@ -36,19 +38,22 @@ def faithfulness(
     measure: options.Measure = None,
     column_a: Annotated[str | None, typer.Option(help="The column of text a.", show_default=False)] = None,
     column_b: Annotated[str | None, typer.Option(help="The column of text b.", show_default=False)] = None,
+    level: Annotated[str, typer.Option(help="What is deleted and explained: word or token.")] = "word",
     limit: Annotated[int, typer.Option(min=1, help="How many pairs, drawn at random.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
     methods: Annotated[str | None, what(help="Some of the methods and rivals, by commas. By default all.")] = None,
     layers: Annotated[
         str | None, what(help="Layers of integrated-jacobian. By default 0, the middle and the last but one.")
     ] = None,
-    reference_terms: Annotated[str, what(help="Reference terms of integrated-jacobian.")] = "project,ignore",
-    passes: Annotated[str | None, what(help="Forward passes of shapley, by commas.")] = None,
+    reference_terms: Annotated[
+        str, what(help="Reference terms of integrated-jacobian, fade and output.")
+    ] = "keep,project,ignore",
+    passes: Annotated[str | None, what(help="Forward passes of banzhaf and shapley, by commas.")] = None,
     paths: Annotated[str | None, what(help="Random paths of fade, by commas, such as 4,8.")] = None,
     tol: options.Tol = 1e-3,
     checks: Annotated[
         int, typer.Option(min=0, help="Pairs that also get the costly measures: sanity, stability, cost.")
-    ] = 10,
+    ] = 30,
     restart: Annotated[bool, typer.Option("--restart", help="Forget what an earlier run has done.")] = False,
 ) -> None:
     """Which explanation is true? Judge methods and rivals by what the model says when words are really deleted.
@@ -66,7 +71,8 @@ def faithfulness(
         "paths": split_numbers("--paths", paths),
         "tol": tol,
     }
-    asked = {"dtype": dtype, "measure": measure, "limit": limit, "seed": seed, "checks": checks, **chosen}
+    common = {"dtype": dtype, "measure": measure, "level": level, "limit": limit, "seed": seed, "checks": checks}
+    asked = {**common, **chosen}
     result, folder = _judge(source, out, model, device, asked, chosen, restart)
     _show(result)
     for path in result.save(folder):
@@ -87,7 +93,7 @@ def _judge(
 
     given = {name: value for name, value in chosen.items() if value is not None}
     candidates = make_candidates(lens, seed=asked["seed"], **given)
-    settings = JudgeSettings(asked["seed"], asked["checks"], measure=asked["measure"])
+    settings = JudgeSettings(asked["seed"], asked["checks"], measure=asked["measure"], level=asked["level"])
     everything = {
         "pairlens": __version__,
         "data": source.fingerprint(),
@@ -146,8 +152,10 @@ def _cell(row: dict[str, Any], name: str, wide: bool) -> str:
     value = row[name]
     if value is None:
         return "-"
-    if name in ("gap", "cost", "seconds"):
-        return f"{value:.0e}" if name == "gap" else f"{value:.3g}"
-    digits = 3 if name == "deletion" else 2
+    if name in ("cost", "passes"):
+        return f"{value:.3g}"
+    if abs(value) >= WILD:
+        return f"{value:.0f}"
+    digits = 3 if name == "deletion_whole" else 2
     half = f" ±{(row[f'{name}_high'] - row[f'{name}_low']) / 2:.{digits}f}" if wide else ""
     return f"{value:.{digits}f}{half}"
