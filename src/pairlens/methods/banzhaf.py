@@ -15,10 +15,8 @@ from pairlens.subsets import DeletionSampler, Fit, banzhaf
 KEEP = 0.8
 """The default probability that a unit stays. Larger values predict single deletions better, smaller ones those of many
 units; 0.75 to 0.85 are within 0.02 of each other in R² (docs/faithfulness.md)."""
-FEWEST, PER_UNIT, MOST = 40, 2.5, 400
-"""Subsets tried by default: 2.5 per unit, between 40 and 400."""
-WITH_COMPOUNDS = 8
-"""Subsets per unit where compounds are asked for."""
+FEWEST, MOST = 40, 400
+"""The smallest and the largest number of subsets tried by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +28,8 @@ class Banzhaf(Sampled):
 
     Attributes:
         keep: the probability that a unit stays, in the deletions that are to be predicted.
-        passes: forward passes per text; by default 2.5 per unit, between 40 and 400, or 8 per unit with compounds. A
-            text with fewer subsets is solved exactly.
+        passes: forward passes per text; by default 4 for each unit but the first five, between 40 and 400, or 8 per
+            unit with compounds. A text with fewer subsets is solved exactly.
         compounds: up to this many pairs of units that act together ("not … good") get a row of their own, each while
             that improves the prediction of held-out deletions.
 
@@ -73,4 +71,5 @@ class Banzhaf(Sampled):
         """The forward passes that a text of this many units gets."""
         if self.passes is not None:
             return self.passes
-        return min(max(FEWEST, int((WITH_COMPOUNDS if self.compounds else PER_UNIT) * players)), MOST)
+        wanted = 8 * players if self.compounds else 4 * players - 20
+        return min(max(FEWEST, wanted), MOST)
