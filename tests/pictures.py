@@ -11,7 +11,7 @@ from explanations import SETTINGS, make
 from hostile import A, B
 from pairlens.attribution.explanation import Explanation
 from pairlens.render import colours
-from pairlens.render.text import number, signed, tiny
+from pairlens.render.text import add_up, has_gap, number, signed, tiny
 
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
 
@@ -64,14 +64,16 @@ def expected_terms(e: Explanation, *, special: bool) -> dict[str, str]:
     """The terms of the equation, from the arrays of the explanation."""
     plain_a, plain_b = (np.array([special or u.kind != "special" for u in units]) for units in (e.units_a, e.units_b))
     single = e.matrix[np.ix_(plain_a, plain_b)]
-    expected = {"base": signed(e.base)}
+    values = {"base": e.base}
     if e.effects_a.any():
-        expected |= {"effects of a": signed(e.effects_a.sum()), "effects of b": signed(e.effects_b.sum())}
-    expected |= {"pairs together": signed(single[single > 0].sum()), "pairs apart": signed(single[single < 0].sum())}
+        values |= {"effects of a": e.effects_a.sum(), "effects of b": e.effects_b.sum()}
+    values |= {"pairs together": single[single > 0].sum(), "pairs apart": single[single < 0].sum()}
     if not special:
-        expected["special tokens"] = signed(e.matrix.sum() - single.sum())
-    expected |= {"gap": tiny(e.gap), "score": number(e.score)}
-    return {name: minus(value) for name, value in expected.items()}
+        values["special tokens"] = e.matrix.sum() - single.sum()
+    shown = add_up([float(value) for value in values.values()], e.score - float(tiny(e.gap)))
+    expected = {name: signed(value) for name, value in zip(values, shown, strict=True)}
+    expected |= {"gap": tiny(e.gap)} if has_gap(e) else {}
+    return {name: minus(value) for name, value in (expected | {"score": number(e.score)}).items()}
 
 
 def assert_colour(place, share: float) -> None:

@@ -78,6 +78,10 @@ def test_measured_deletions_are_the_models_own(minilm):
     np.testing.assert_allclose(e.measured_a[1:-1], real_scores(minilm, e, alone, whole), atol=1e-6)
     assert e.measured_a[0] == e.measured_a[-1] == pytest.approx(e.score)
     np.testing.assert_allclose(e.swap().measured_b, e.measured_a)
+    other = ~np.eye(len(whole[0]), dtype=bool)[[2] * count]  # without the third word of b
+    np.testing.assert_allclose(e.measured_pairs[1:-1, 3], real_scores(minilm, e, alone, other), atol=1e-6)
+    np.testing.assert_allclose(e.swap().measured_pairs, e.measured_pairs.T)
+    np.testing.assert_allclose(e.measured_pairs[:, 0], e.measured_a, atol=1e-6)
 
 
 def test_what_is_no_forecast_has_none(minilm):
@@ -108,4 +112,5 @@ def test_forecasts_compounds_and_measured_deletions_are_saved(minilm, tmp_path, 
     assert loaded.forecast == e.forecast
     assert loaded.units_a == e.units_a
     np.testing.assert_array_equal(loaded.measured_a, e.measured_a)
+    np.testing.assert_array_equal(loaded.measured_pairs, e.measured_pairs)
     assert loaded.without([2], [3]) == e.without([2], [3])

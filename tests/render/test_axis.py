@@ -19,8 +19,9 @@ def test_cells_sum_to_the_matrix_whatever_is_folded():
     for cells in (fold(e), fold(e, special=True), fold(e, rows=2, columns=3)):
         assert cells.values.sum() == pytest.approx(e.matrix.sum())
         down, across = cells.values.shape
-        assert cells.table[:down, across] == pytest.approx(cells.values.sum(1))
-        assert cells.table[down, across + 1] == pytest.approx(e.effects_a.sum())
-        assert cells.table[down + 1, across] == pytest.approx(e.effects_b.sum())
-        assert cells.totals == ("sum", "effects")
+        assert cells.table[:down, across + 1] == pytest.approx(cells.values.sum(1) + cells.effects[0])
+        assert cells.table[down + 1, across] == pytest.approx(e.effects_a.sum())
+        assert cells.table[down, across + 1] == pytest.approx(e.effects_b.sum())
+        assert cells.table[-1, -1] == pytest.approx(e.score - e.base - e.gap)
+        assert cells.totals == ("effects", "sum")
     assert fold(e, special=True).values == pytest.approx(e.matrix)

@@ -1,10 +1,12 @@
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from explanations import COFFEE, LONG, make
 from pairlens.attribution.contrast import Contrast
-from pairlens.render.text import clean, columns, contrast_summary, equation, shorten, summary
+from pairlens.render.text import add_up, clean, columns, contrast_summary, equation, shorten, summary
 
 
 def test_summary_has_texts_equation_pairs_and_settings():
@@ -39,6 +41,21 @@ def test_contrast_summary_names_the_closer_text_and_the_difference():
 def test_equation_has_effects_only_if_there_are_any():
     assert "effects a" in equation(make(*COFFEE, effects=True))
     assert "effects" not in equation(make(*COFFEE))
+
+
+def test_summary_has_the_score_without_words_and_the_forecast(guitar):
+    lines = summary(guitar).splitlines()
+    assert lines[1].startswith(f"   without man {guitar.measured_a[2]:.2f}, ")
+    assert lines[3].startswith(f"   without man {guitar.measured_b[2]:.2f}, flute {guitar.measured_b[6]:.2f}")
+    assert any(line.startswith("predicts deletions to ±") for line in lines)
+    assert "gap" not in summary(guitar), "there is none but errors of floating-point numbers"
+
+
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=8))
+def test_rounded_terms_add_up(values):
+    shown = add_up(values, sum(values))
+    assert round(1e4 * sum(shown)) == round(1e4 * sum(values)) or abs(1e4 * sum(values) % 1 - 0.5) < 1e-6
+    assert max(abs(value - each) for value, each in zip(values, shown, strict=True)) <= 1.5e-4
 
 
 def test_clean_and_shorten_leave_one_safe_line():

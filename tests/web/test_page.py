@@ -93,6 +93,16 @@ def test_level_method_and_layer_can_be_chosen(opened):
         assert "2 of 3" in page.locator(".layer output").inner_text()
 
 
+def test_default_method_says_what_deleting_a_word_does(opened, minilm):
+    with opened(a="A man is playing a guitar.", b="A man is playing a flute.", model="minilm") as page:
+        options = page.get_by_label("Method").locator("option").all_inner_texts()
+        assert options[:3] == ["What predicts deletions best", "Banzhaf", "Shapley"]
+        page.locator("#picture .pl-run").nth(0).locator(".pl-unit", has_text="guitar").hover()
+        score = minilm.explain("A man is playing a .", "A man is playing a flute.", method="output").score
+        page.get_by_text(f"Without guitar the score would be {score:.2f} (measured)").wait_for()
+        assert "predicts deletions to ±" in page.locator("#picture .pl-forecast").inner_text()
+
+
 def test_a_link_gives_the_same_view_in_a_new_page(opened, chromium):
     with opened(a=A, b=B) as page:
         page.get_by_label("Method").select_option("integrated-jacobian")

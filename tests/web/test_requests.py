@@ -140,7 +140,7 @@ def test_only_results_can_be_drawn(server):
         {**whole, "text_a": "x" * 10_001},
     ]
     # Only the picture shows the settings; the plot does not read them.
-    bad_settings = {**whole, "settings": {"near": "x"}}
+    bad_settings = {**whole, "settings": {"method": []}}
     for document, kind in [*itertools.product(broken, ("html", "png")), (bad_settings, "html")]:
         address = f"{server.url}/api/render?format={kind}"
         response = httpx.post(address, content=json.dumps(document), headers=JSON, timeout=TIMEOUT)

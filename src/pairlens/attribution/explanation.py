@@ -51,6 +51,7 @@ class Explanation:
         entry_error: an estimate of each entry's own error, (units_a, units_b).
         measured_a: the model's score without each unit of a, (units_a,); None where not every unit was deleted alone.
         measured_b: likewise for b.
+        measured_pairs: the model's score without a unit of each text, (units_a, units_b), or None.
         forecast: how well the explanation predicts deletions that it has not seen; None where nothing was deleted.
         truncated_a: text a was longer than the model takes. `truncated_b`: text b was.
         settings: what made it: model, method, layer, reference, reference_terms, measure, level, rule, roles, nodes.
@@ -73,6 +74,7 @@ class Explanation:
     entry_error: Matrix
     measured_a: PerUnitA | None = None
     measured_b: PerUnitB | None = None
+    measured_pairs: Matrix | None = None
     forecast: Forecast | None = None
     truncated_a: bool = False
     truncated_b: bool = False
@@ -154,7 +156,7 @@ class Explanation:
             effects_a=sums_a @ self.effects_a,
             effects_b=sums_b @ self.effects_b,
             entry_error=sums_a @ self.entry_error @ sums_b.T,
-            **({} if same else {"measured_a": None, "measured_b": None, "forecast": None}),
+            **({} if same else dict.fromkeys(("measured_a", "measured_b", "measured_pairs", "forecast"))),
             settings={
                 **self.settings,
                 "level": plain_a if plain_a == plain_b else [plain_a, plain_b],
@@ -173,7 +175,9 @@ class Explanation:
         settings = {**self.settings, **pairs, "level": level_a if level_a == level_b else [level_b, level_a]}
         sides = ("text", "units", "tokens", "effects", "gap", "measured", "truncated")
         swapped = {f"{name}_{x}": getattr(self, f"{name}_{y}") for name in sides for x, y in (("a", "b"), ("b", "a"))}
-        return replace(self, matrix=self.matrix.T, entry_error=self.entry_error.T, settings=settings, **swapped)
+        measured = None if self.measured_pairs is None else self.measured_pairs.T
+        matrices = {"matrix": self.matrix.T, "entry_error": self.entry_error.T, "measured_pairs": measured}
+        return replace(self, **matrices, settings=settings, **swapped)
 
     def save(self, path: str | Path) -> Path:
         """Write to a file: .json, .npz, .csv or .parquet, all lossless, or a picture.

@@ -19,7 +19,7 @@ from pairlens import linalg
 from pairlens.attribution.products import ScoredText
 from pairlens.methods import Trials
 from pairlens.methods.banzhaf import KEEP
-from pairlens.shapes import Array, PerUnit
+from pairlens.shapes import Array
 from pairlens.subsets import deletion_weights
 
 LOW = 0.7
@@ -69,20 +69,31 @@ def cross_validate(a: ScoredText, b: ScoredText) -> Forecast | None:
     return Forecast(_r2(error, variance), math.sqrt(error), (keep_a + keep_b) / 2, better)
 
 
-def measured_deletions(text: ScoredText, other: ScoredText) -> PerUnit | None:
-    """The score without each unit of a text, (units,), where all of its units were deleted alone; else None.
+def embeddings_without_each(text: ScoredText) -> Array | None:
+    """The embeddings of a text without each unit, (units, dim), where all units were deleted alone; else None.
 
-    For rows that are no unit to delete, special tokens and compounds, it is the score itself.
+    For rows that are no unit to delete, special tokens and compounds, it is the embedding of the whole text.
     """
     if text.trials is None:
         return None
     kept = text.trials.kept
-    deletable = ~kept.all(0)
     alone = kept.shape[1] - kept.sum(1) == 1
     units = np.argmin(kept[alone], axis=1)
-    scores = np.full(len(text.values), float(text.embedding @ other.embedding))
-    scores[units] = text.trials.embeddings[alone] @ other.embedding
-    return scores if deletable.sum() == len(set(units.tolist())) else None
+    if (~kept.all(0)).sum() > len(set(units.tolist())):
+        return None
+    embeddings = np.repeat(text.embedding[None], len(text.values), axis=0)
+    embeddings[units] = text.trials.embeddings[alone]
+    return embeddings
+
+
+def measured_scores(a: ScoredText, b: ScoredText) -> dict[str, Array | None]:
+    """The model's scores without each unit of a, without each of b, and without one unit of each."""
+    without_a, without_b = embeddings_without_each(a), embeddings_without_each(b)
+    return {
+        "measured_a": None if without_a is None else without_a @ b.embedding,
+        "measured_b": None if without_b is None else without_b @ a.embedding,
+        "measured_pairs": None if without_a is None or without_b is None else linalg.product(without_a, without_b.T),
+    }
 
 
 def _weights(trials: Trials, keep: float) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 from pairlens import linalg
 from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.explanation import Explanation
-from pairlens.attribution.forecast import cross_validate, measured_deletions
+from pairlens.attribution.forecast import cross_validate, measured_scores
 from pairlens.attribution.products import ScoredText, entry_error, product
 from pairlens.errors import InputError, ReferenceWarning, choose, warn
 from pairlens.methods import Trials
@@ -81,8 +81,7 @@ def explain(
         gap_a=a.gap,
         gap_b=b.gap,
         entry_error=entry_error(text_a, text_b),
-        measured_a=measured_deletions(text_a, text_b),
-        measured_b=measured_deletions(text_b, text_a),
+        **measured_scores(text_a, text_b),
         forecast=cross_validate(text_a, text_b) if reference_terms == "keep" else None,
         truncated_a=a.truncated,
         truncated_b=b.truncated,

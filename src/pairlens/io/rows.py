@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pairlens.attribution.explanation import Explanation
 
 Row = dict[str, Any]
+ONE_SIDED = ("effects_a", "effects_b", "measured_a", "measured_b")
+"""The fields with a number for every unit of one text."""
 TOTALS = ("score", "base", "effects_a", "effects_b", "pairs", "gap", "gap_a", "gap_b")
 """The numbers of an explanation: score = base + effects_a + effects_b + pairs + gap, then the texts' own gaps."""
 
@@ -63,6 +65,8 @@ def from_rows(rows: list[Row]) -> Document:
             if name in document:
                 document[name] = document[name].reshape(-1, lengths[AXES[name][-1]])
         return {**document, "values": values}
+    if "measured_pairs" in document:
+        document["measured_pairs"] = document["measured_pairs"].reshape(shape)
     matrix, error = (_numbers(entries, column).reshape(shape) for column in ("value", "error"))
     return {**document, "matrix": matrix, "entry_error": error}
 
@@ -71,9 +75,13 @@ def _field_rows(document: Document, name: str, value: Any, side: str) -> Iterato
     """The rows of one field; none for the fields that the rows of entries hold."""
     if name.startswith("tokens"):
         yield from ({"part": name, f"text{side}": token} for token in value)
-    elif name.startswith(("effects", "measured")):
+    elif name in ONE_SIDED:
         for unit, effect in zip(document[f"units{side}"], value, strict=True):
             yield {"part": name, **_cells(unit, side), "value": float(effect)}
+    elif name == "measured_pairs":
+        for unit_a, values in zip(document["units_a"], value, strict=True):
+            for unit_b, number in zip(document["units_b"], values, strict=True):
+                yield {"part": name, **_cells(unit_a, "_a"), **_cells(unit_b, "_b"), "value": float(number)}
     elif name == "units":
         for unit, error in zip(value, document["error"], strict=True):
             yield {"part": name, **_cells(unit, ""), "error": float(error)}
@@ -105,8 +113,8 @@ def _field(name: str, rows: list[Row], side: str) -> Document:
 
 
 def _is_flat(name: str) -> bool:
-    """Whether a field is an array without an axis of units in front: its rows hold the numbers alone."""
-    return name in AXES and AXES[name][0] in ("dim", "draws", "tried")
+    """Whether the rows of a field hold the numbers of an array alone."""
+    return name == "measured_pairs" or (name in AXES and AXES[name][0] in ("dim", "draws", "tried"))
 
 
 def parse(text: str) -> Document:

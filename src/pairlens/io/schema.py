@@ -24,6 +24,7 @@ AXES = {
     "tried_with_compounds": ("tried", "dim"),
     "measured_a": ("units_a",),
     "measured_b": ("units_b",),
+    "measured_pairs": ("units_a", "units_b"),
 }
 """The fields that are arrays, and what their axes count."""
 OPTIONAL = (
@@ -35,6 +36,7 @@ OPTIONAL = (
     "tried_with_compounds",
     "measured_a",
     "measured_b",
+    "measured_pairs",
     "forecast",
 )
 """The fields that a document leaves out where the object has None."""

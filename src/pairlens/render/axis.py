@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from pairlens.attribution.explanation import Explanation
+from pairlens.render.deletion import Without, without_each
 from pairlens.render.text import clean
 from pairlens.shapes import Float, PerUnit, PerUnitA, PerUnitB
 from pairlens.text import Unit
@@ -61,29 +62,56 @@ class Cells:
 
     @property
     def units(self) -> Grid:
-        """The values of the cells that are one pair of units each: colour scales are made for these."""
+        """The values of the cells that are one pair of units each."""
         return self.values[: self.down.single, : self.across.single]
+
+    @property
+    def peak(self) -> float:
+        """The strongest pair or effect of single units: colour scales are made for it."""
+        effects_a, effects_b = self.effects
+        single = self.units, effects_a[: self.down.single], effects_b[: self.across.single]
+        return max(float(np.abs(values).max(initial=0.0)) for values in single)
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels of all rows and columns."""
         return *self.down.labels, *self.across.labels
 
+    @property
+    def has_effects(self) -> bool:
+        """Whether the units contribute anything with the other text's reference."""
+        return bool(self.e.effects_a.any() or self.e.effects_b.any())
+
+    @cached_property
+    def effects(self) -> tuple[Float[np.ndarray, " rows"], Float[np.ndarray, " columns"]]:
+        """The effects of the rows and of the columns."""
+        return self.down.sums @ self.e.effects_a, self.across.sums @ self.e.effects_b
+
     @cached_property
     def table(self) -> Grid:
-        """The values with a row and a column of their sums, and one each of effects if there are any."""
-        e, values = self.e, self.values
-        grid = np.block([[values, values.sum(1)[:, None]], [values.sum(0), values.sum()]])
-        if e.effects_a.any() or e.effects_b.any():
-            grid = np.pad(grid, (0, 1), constant_values=math.nan)
-            grid[:-1, -1] = *(self.down.sums @ e.effects_a), e.effects_a.sum()
-            grid[-1, :-1] = *(self.across.sums @ e.effects_b), e.effects_b.sum()
+        """The values with a row and a column of effects, if there are any, and one each of their sums.
+
+        All that is shown adds up to the last entry.
+        """
+        grid = self.values
+        if self.has_effects:
+            grid = np.pad(grid, (0, 1))
+            grid[:-1, -1], grid[-1, :-1] = self.effects
+        grid = np.block([[grid, grid.sum(1)[:, None]], [grid.sum(0), grid.sum()]])
+        if self.has_effects:
+            grid[-2, -2] = math.nan
         return grid
 
     @property
     def totals(self) -> tuple[str, ...]:
         """The labels of the rows and columns that `table` has after those of the values."""
-        return ("sum", "effects")[: len(self.table) - len(self.values)]
+        return ("effects", "sum") if self.has_effects else ("sum",)
+
+    @cached_property
+    def without(self) -> tuple[list[Without | None], list[Without | None]]:
+        """The score without each row and without each column; None for lines of several units."""
+        known_a, known_b = without_each(self.e)
+        return _of_lines(self.down, known_a), _of_lines(self.across, known_b)
 
 
 def fold(e: Explanation, *, special: bool = False, rows: int | None = None, columns: int | None = None) -> Cells:
@@ -126,6 +154,11 @@ def axis(units: Sequence[Unit], strength: PerUnit, *, limit: int | None = None, 
     for line, (_, members) in enumerate(groups):
         sums[line, members] = 1.0
     return Axis(tuple(label for label, _ in groups), sums, len(shown), len(hidden), len(folded))
+
+
+def _of_lines(axis: Axis, known: Sequence[Without | None]) -> list[Without | None]:
+    """What is known of the units of the lines that hold one unit each, and None for the others."""
+    return [known[int(line.argmax())] if n < axis.single else None for n, line in enumerate(axis.sums)]
 
 
 def strengths(e: Explanation) -> tuple[PerUnitA, PerUnitB]:

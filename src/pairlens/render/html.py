@@ -9,8 +9,7 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -21,9 +20,10 @@ import numpy as np
 from pairlens.attribution.explanation import Explanation
 from pairlens.errors import InputError, choose
 from pairlens.io import check_folder, documents, write_file
+from pairlens.render.deletion import Without, parts, predicts, removed, without_each
 from pairlens.render.running import cut
-from pairlens.render.text import provenance, summary
-from pairlens.text import LEVELS
+from pairlens.render.text import SAMPLED, forecast, has_gap, provenance, summary
+from pairlens.text import LEVELS, Unit
 
 Shown = Explanation | Mapping[str, Explanation]
 ARRANGEMENTS = ("slider", "side", "list")
@@ -41,7 +41,8 @@ def payload(explanations: Shown) -> dict[str, Any]:
 
     Returns:
         A dict with `views`, one for every explanation: its label, texts, score and other terms, settings, and `levels`:
-        the level of the explanation and every coarser one, finest first, each with units, matrix, errors and effects.
+        the level of the explanation and every coarser one, finest first, each with units, matrix, errors, effects, and
+        the score without each unit.
     """
     return {"version": 1, "views": [_view(label, e) for label, e in _labelled(explanations).items()]}
 
@@ -120,11 +121,12 @@ def _labelled(explanations: Shown) -> dict[str, Explanation]:
 
 def _view(label: str, e: Explanation) -> dict[str, Any]:
     level = e.settings.get("level", "token")
-    error = "standard error" if e.settings.get("method") == "shapley" else "estimated error"
+    error = "standard error" if e.settings.get("method") in SAMPLED else "estimated error"
     coarser = LEVELS[LEVELS.index(level) + 1 :] if level in LEVELS else ()
     return {
         "label": label,
         **{name: getattr(e, name) for name in _FIELDS},
+        "has_gap": has_gap(e),
         "settings": dict(e.settings),
         "levels": [
             _level(e, level if level in LEVELS else "span", error),
@@ -134,11 +136,15 @@ def _view(label: str, e: Explanation) -> dict[str, Any]:
 
 
 def _level(e: Explanation, name: str, error_name: str) -> dict[str, Any]:
+    without_a, without_b = without_each(e)
     return {
         "name": name,
         "provenance": provenance(e),
-        "units_a": [asdict(unit) for unit in e.units_a],
-        "units_b": [asdict(unit) for unit in e.units_b],
+        "forecast": forecast(e),
+        "poor": e.forecast is not None and e.forecast.is_low,
+        "predicts": predicts(e),
+        "units_a": [_unit(e.units_a, index, known) for index, known in enumerate(without_a)],
+        "units_b": [_unit(e.units_b, index, known) for index, known in enumerate(without_b)],
         "pieces_a": [list(part) for part in cut(e.text_a, e.units_a)],
         "pieces_b": [list(part) for part in cut(e.text_b, e.units_b)],
         "matrix": _rounded(e.matrix, 9),
@@ -146,14 +152,30 @@ def _level(e: Explanation, name: str, error_name: str) -> dict[str, Any]:
         "entry_error": _rounded(e.entry_error, 3) if e.entry_error.any() else None,
         "effects_a": _rounded(e.effects_a, 9),
         "effects_b": _rounded(e.effects_b, 9),
+        "without_both": None if e.measured_pairs is None else _rounded(e.measured_pairs, 9),
     }
+
+
+def _unit(units: Sequence[Unit], index: int, known: Without | None) -> dict[str, Any]:
+    """A unit with the score without it, and with the rows of its compounds, which go with it."""
+    unit = units[index]
+    entry: dict[str, Any] = {"text": unit.text, "start": unit.start, "end": unit.end, "kind": unit.kind}
+    if known is not None:
+        entry |= {"without": _significant(known.score, 9), "measured": known.measured}
+    if (gone := removed(units, index)) not in ([], [index]):
+        entry["removes"] = gone
+    return entry | ({"parts": parts(units, index)} if unit.kind == "compound" else {})
 
 
 def _rounded(values: np.ndarray, digits: int) -> list[Any]:
     """The numbers rounded to significant digits, which makes files a third smaller."""
     if values.ndim > 1:
         return [_rounded(row, digits) for row in values]
-    return [float(f"{value:.{digits}g}") for value in values]
+    return [_significant(value, digits) for value in values]
+
+
+def _significant(value: float, digits: int) -> float:
+    return float(f"{value:.{digits}g}")
 
 
 def _inert(data: dict[str, Any]) -> str:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from pairlens.attribution.explanation import Explanation
 from pairlens.render.colours import ink_on, shade
+from pairlens.render.deletion import Without, in_compounds, without_each
 from pairlens.render.html import document
 from pairlens.render.running import cut
-from pairlens.render.text import clean, equation, provenance, safe, signed
+from pairlens.render.text import clean, equation, forecast, meanings, points, provenance, safe, signed, without_note
+from pairlens.shapes import PerUnit
 from pairlens.text import Unit
 
 STRONGEST = 8
@@ -61,8 +64,11 @@ def static(e: Explanation) -> str:
         >>> static(Lens().explain("A cat.", "A dog.", level="word"))[:4]
         '<div'
     """
-    sums = e.row + e.effects_a, e.column + e.effects_b
-    peak = max((float(np.abs(side).max(initial=0.0)) for side in sums), default=0.0) or 1.0
+    known = without_each(e)
+    falls = _falls(e, e.row + e.effects_a, known[0]), _falls(e, e.column + e.effects_b, known[1])
+    peak = max((float(np.abs(side).max(initial=0.0)) for side in falls), default=0.0) or 1.0
+    numbers = [[points(w, e.score) if w else "" for w in side] for side in known]
+    below = f" {note}." if (note := without_note(known, "Number at a word")) else ""
     rows = "".join(
         f"<tr><td style='text-align:left'>{_name(pair.a)} · {_name(pair.b)}</td>"
         f"<td>{signed(pair.value)}</td>{f'<td>± {pair.error:.4f}</td>' if e.entry_error.any() else ''}</tr>"
@@ -70,26 +76,40 @@ def static(e: Explanation) -> str:
     )
     return (
         "<div style='font-family:system-ui,sans-serif;padding:1rem'>"
-        f"{_text('a', e.text_a, e.units_a, sums[0] / peak)}{_text('b', e.text_b, e.units_b, sums[1] / peak)}"
-        f"<p><b>{html.escape(equation(e))}</b></p>"
+        f"{_text('a', e.text_a, e.units_a, falls[0] / peak, numbers[0])}"
+        f"{_text('b', e.text_b, e.units_b, falls[1] / peak, numbers[1])}"
+        f"<p>Blue pulls the two texts together, orange pushes them apart.{below}</p>"
+        f"<p><b>{html.escape(equation(e))}</b><br><small>{'; '.join(meanings(e))}.</small></p>"
         f"<table><caption>Strongest pairs</caption><tbody>{rows}</tbody></table>"
-        "<p>Blue pulls the two texts together, orange pushes them apart.<br>"
-        f"<small>{html.escape(provenance(e))}</small></p></div>"
+        f"<p>{html.escape(forecast(e))}<br><small>{html.escape(provenance(e))}</small></p></div>"
     )
 
 
-def _text(name: str, text: str, units: tuple[Unit, ...], shares: np.ndarray) -> str:
-    words = [_word(part, None if unit is None else float(shares[unit])) for part, unit in cut(text, units) if part]
+def _falls(e: Explanation, sums: PerUnit, known: Sequence[Without | None]) -> PerUnit:
+    """How far the score falls without each unit; where that is not known, what the unit contributes in all."""
+    return np.array([e.score - w.score if w else value for value, w in zip(sums, known, strict=True)])
+
+
+def _text(name: str, text: str, units: tuple[Unit, ...], shares: PerUnit, numbers: Sequence[str]) -> str:
+    marked = in_compounds(units)
+    words = [
+        html.escape(safe(part)) if unit is None else _word(part, float(shares[unit]), numbers[unit], unit in marked)
+        for part, unit in cut(text, units)
+        if part
+    ]
     style = "font-family:serif;font-size:1.2em;line-height:1.8;white-space:pre-wrap;overflow-wrap:anywhere"
     return f"<p dir='auto' style='{style}'><small>{name}&emsp;</small>{''.join(words)}</p>"
 
 
-def _word(text: str, share: float | None) -> str:
-    if share is None or abs(share) < 0.02:
-        return html.escape(safe(text))
-    colour = shade(math.copysign(abs(share) ** 0.6, share))
-    style = f"background-color:{colour};color:{ink_on(colour)};padding:0.15em 0.1em;border-radius:0.2em"
-    return f"<span style='{style}'>{html.escape(safe(text))}</span>"
+def _word(text: str, share: float, number: str, marked: bool) -> str:
+    """A word in the colour of its share, with its number; words of compounds are underlined."""
+    below = f"<sub style='font-size:0.55em'>{number}</sub>" if number else ""
+    style = "text-decoration:underline dotted;" if marked else ""
+    if abs(share) >= 0.02:
+        colour = shade(math.copysign(abs(share) ** 0.6, share))
+        style += f"background-color:{colour};color:{ink_on(colour)};padding:0.15em 0.1em;border-radius:0.2em"
+    word = html.escape(safe(text))
+    return (f"<span style='{style}'>{word}</span>" if style else word) + below
 
 
 def _name(unit: Unit) -> str:

@@ -60,7 +60,7 @@ def cut(text: str, units: Sequence[Unit]) -> list[tuple[str, int | None]]:
     for index, unit in enumerate(units):
         # Several tokens may share a character: it goes to the first of them.
         start, end = max(unit.start, here), max(unit.end, here)
-        if unit.kind == "rest" or start >= end:
+        if unit.kind in ("rest", "compound") or start >= end:
             parts.append(("", index))
             continue
         if start > here:
@@ -95,7 +95,8 @@ def to_pieces(text: str, units: Sequence[Unit], axis: Axis, keep: Collection[int
         words = re.findall(r"\s+|\S+", characters)
         if line is not None and line in keep and not characters.strip() and line not in seen:
             # Special tokens, a prompt, the rest, or a token whose character went to an earlier token.
-            words = [" ", axis.labels[line].strip() or "␣", " "]
+            label = axis.labels[line].strip() or "␣"
+            words = [" ", f"({label})" if unit is not None and units[unit].kind == "compound" else label, " "]
         for word in words:
             if word.isspace():
                 space = True

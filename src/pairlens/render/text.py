@@ -6,16 +6,30 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from pairlens.attribution.contrast import Contrast
     from pairlens.attribution.explanation import Explanation
+    from pairlens.render.deletion import Without
+    from pairlens.text import Unit
 
 WIDTH = 80
 STRONGEST = 5
+MEANINGS = {
+    "base": "what the texts share whatever the words",
+    "effects a": "what the words of a do by themselves",
+    "effects b": "what the words of b do by themselves",
+    "pairs": "what two words do together",
+    "gap": "what the sum misses",
+}
+"""The terms of a score in words."""
+SAMPLED = {"banzhaf": "weighted Banzhaf values", "shapley": "Shapley values"}
+"""Methods that draw deletions at random, and what they estimate. Their errors are standard errors."""
+INTEGRATED = {"integrated-jacobian": "integrated Jacobians", "fade": "Fade"}
+_FLOATING_POINT = 1e-12  # a smaller gap is the rounding error of the sum
 # Characters that move a terminal's cursor, change its colours or change the direction of writing.
 _UNSAFE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
@@ -23,21 +37,32 @@ _UNSAFE = re.compile(
 
 
 def summary(e: Explanation) -> str:
-    """Both texts, the equation of the score, the strongest pairs and the settings."""
+    """Both texts, the score without their words, the equation, the strongest pairs, the forecast and the settings."""
+    from pairlens.render.deletion import without_each
+
     pairs = e.top(STRONGEST, special=False) or e.top(STRONGEST)
     room = (WIDTH - 20) // 2
     labels = [(shorten(clean(pair.a.text), room), shorten(clean(pair.b.text), room)) for pair in pairs]
     listed = _aligned([(f"{a} · {b}", signed(pair.value)) for (a, b), pair in zip(labels, pairs, strict=True)])
-    texts = _line("a", e.text_a), _line("b", e.text_b)
-    return "\n".join([*texts, equation(e), *listed, *textwrap.wrap(provenance(e), WIDTH)])
+    texts = [
+        line
+        for name, text, units, known in zip(
+            "ab", (e.text_a, e.text_b), (e.units_a, e.units_b), without_each(e), strict=True
+        )
+        for line in (_line(name, text), *_without(e.score, units, known))
+    ]
+    footer = [line for text in (forecast(e), provenance(e)) for line in textwrap.wrap(text, WIDTH)]
+    return "\n".join([*texts, *broken(equation(e), WIDTH), *listed, *footer])
 
 
 def contrast_summary(c: Contrast) -> str:
     """The query and both texts, the equation of the difference, and the query's units that contribute most to it."""
     order = np.argsort(-np.abs(c.effects), kind="stable")[:STRONGEST]
-    listed = [(shorten(clean(c.units[i].text), WIDTH - 20), signed(float(c.effects[i]))) for i in order]
+    listed = [(shorten(clean(c.units[i].text), WIDTH - 20), signed(float(c.effects[i]))) for i in order if c.effects[i]]
     closer = "a" if c.difference >= 0 else "b"
-    parts = [("units", number(float(c.effects.sum()))), ("base", number(c.base)), ("gap", tiny(c.gap))]
+    units, base = add_up([float(c.effects.sum()), c.base], c.difference - float(tiny(c.gap)))
+    parts = [("units", number(units)), ("base", number(base))]
+    parts += [("gap", tiny(c.gap))] if has_gap(c) else []
     lines = [
         _line("query", c.a.text_a),
         _line("a", c.a.text_b),
@@ -52,39 +77,121 @@ def contrast_summary(c: Contrast) -> str:
 
 def equation(e: Explanation) -> str:
     """The identity of every explanation with its numbers: score = base + effects + pairs + gap."""
-    parts = [("base", number(e.base))]
+    return f"score {number(e.score)} = {_sum([(name, value) for name, value, _ in terms(e)])}"
+
+
+def terms(e: Explanation) -> list[tuple[str, str, float]]:
+    """The terms of the score: their names, their numbers as shown, which add up, and their values.
+
+    Effects are left out where there are none, and the gap where it is an error of floating-point numbers.
+    """
+    values = {"base": e.base, "pairs": float(e.matrix.sum())}
     if e.effects_a.any() or e.effects_b.any():
-        parts += [("effects a", number(float(e.effects_a.sum()))), ("effects b", number(float(e.effects_b.sum())))]
-    parts += [("pairs", number(float(e.matrix.sum()))), ("gap", tiny(e.gap))]
-    return f"score {number(e.score)} = {_sum(parts)}"
+        effects = {"effects a": float(e.effects_a.sum()), "effects b": float(e.effects_b.sum())}
+        values = {"base": e.base, **effects, "pairs": values["pairs"]}
+    shown = map(number, add_up(list(values.values()), e.score - float(tiny(e.gap))))
+    rows = [(name, text, value) for (name, value), text in zip(values.items(), shown, strict=True)]
+    return [*rows, ("gap", tiny(e.gap), e.gap)] if has_gap(e) else rows
+
+
+def meanings(e: Explanation) -> list[str]:
+    """What the terms of a score are, in words."""
+    effects = ["effects: what a word does by itself"] if e.effects_a.any() or e.effects_b.any() else []
+    return [f"base: {MEANINGS['base']}", *effects, f"pairs: {MEANINGS['pairs']}"]
+
+
+def broken(total: str, width: int) -> list[str]:
+    """An equation on lines of at most `width` columns, each of which begins with a sign."""
+    lines = [""]
+    for part in total.replace(" = ", "\n= ").replace(" + ", "\n+ ").split("\n"):
+        if lines[-1] and len(lines[-1]) + 1 + len(part) > width:
+            lines.append("  ")
+        lines[-1] += part if not lines[-1].strip() else f" {part}"
+    return lines
+
+
+def has_gap(e: Explanation | Contrast) -> bool:
+    """Whether the terms miss the score by more than errors of floating-point numbers."""
+    return abs(e.gap) > _FLOATING_POINT
+
+
+def add_up(values: Sequence[float], total: float, decimals: int = 4) -> list[float]:
+    """The values rounded so that they add up to the rounded total: those nearest to the other number give way.
+
+    Example:
+        >>> add_up([0.33333, 0.33333, 0.33334], 1.0)
+        [0.3333, 0.3333, 0.3334]
+    """
+    scaled = [value * 10**decimals for value in values]
+    rounded = [round(value) for value in scaled]
+    missing = round(total * 10**decimals) - sum(rounded)
+    if abs(missing) <= len(values):  # else the values do not make up the total
+        sign = 1 if missing > 0 else -1
+        order = sorted(range(len(values)), key=lambda i: sign * (rounded[i] - scaled[i]))
+        for i in order[: abs(missing)]:
+            rounded[i] += sign
+    return [value / 10**decimals for value in rounded]
+
+
+def forecast(e: Explanation) -> str:
+    """How well the explanation predicts deletions; empty where that is unknown.
+
+    Example:
+        >>> from pairlens import Lens
+        >>> forecast(Lens().explain("The coffee is good.", "The tea is bad.", level="word"))[:22]
+        'predicts deletions to '
+    """
+    known = e.forecast
+    if known is None:
+        return ""
+    error, r2 = f"±{_first_digit(known.error)}", f"R² {known.r2:.2f}"
+    text = f"a poor forecast of deletions: {r2}, {error}" if known.is_low else f"predicts deletions to {error} ({r2})"
+    better = known.with_compounds
+    # Worth saying if compounds explain a third of what is left unexplained, and that is seen.
+    if better is None or 1 - better > 2 / 3 * (1 - known.r2) or round(better, 2) == round(known.r2, 2):
+        return text
+    return f"{text}; with compounds R² {better:.2f}"
 
 
 def provenance(e: Explanation) -> str:
     """The settings of an explanation on one line."""
     known = {name: value for name, value in e.settings.items() if value is not None}
-    level = known.get("level")
+    deletes = known.get("reference") in ("empty", "fitted")
+    level, terms = known.get("level"), known.get("reference_terms")
     words = [
         str(known.get("model", "")).rstrip("/").rsplit("/", 1)[-1],
-        str(known.get("method", "")),
-        f"near {known['near']:g}" if "near" in known else "",
-        f"layer {known['layer']}" if "layer" in known else "",
+        *_method(e, known),
         f"level {level}" if isinstance(level, str) else "",
         str(known.get("measure", "")),
-        f"reference {known['reference']}" if known.get("reference", "empty") != "empty" else "",
-        str(known.get("reference_terms", "")),
+        f"reference {known['reference']}" if "reference" in known and not deletes else "",
+        f"reference terms {terms}" if terms and not (deletes and terms == "keep") else "",
         str(known.get("sums", "")),
     ]
     return clean(", ".join(word for word in words if word))
 
 
-def number(value: float) -> str:
+def _method(e: Explanation, known: dict[str, Any]) -> list[str]:
+    """The method in words, with what it cost or how exact it is."""
+    method = str(known.get("method", ""))
+    nodes = known.get("nodes")
+    tried = [nodes] if isinstance(nodes, int) else nodes if isinstance(nodes, list) else []
+    counts = " and ".join(str(count) for count in tried)
+    if method in SAMPLED:
+        return [f"{SAMPLED[method]} from {counts} deletions" if counts else SAMPLED[method]]
+    layer = f"layer {known['layer']}" if "layer" in known else ""
+    gaps = f"gap of the texts {tiny(e.gap_a)} and {tiny(e.gap_b)}" if method in INTEGRATED else ""
+    return [INTEGRATED.get(method, method), layer, gaps]
+
+
+def number(value: float, decimals: int = 4) -> str:
     """The value with four decimals; what rounds to zero has no sign.
 
     Example:
         >>> number(0.71234), number(-1e-9)
         ('0.7123', '0.0000')
     """
-    return f"{value:.4f}".replace("-0.0000", "0.0000")
+    text = f"{value:.{decimals}f}"
+    return text if float(text) else text.lstrip("-")
 
 
 def signed(value: float, decimals: int = 4) -> str:
@@ -147,6 +254,38 @@ def columns(text: str) -> int:
 def is_wide(char: str) -> bool:
     """Whether a terminal gives the character two columns, as it does for Chinese and Japanese ones."""
     return unicodedata.east_asian_width(char) in "WF"
+
+
+def points(w: Without, score: float) -> str:
+    """The score without a unit, with two decimals; ~ marks a forecast."""
+    return f"{'' if w.measured else '~'}{number(w.score, 2 if abs(score) < 100 else 0)}"
+
+
+def without_note(known: Sequence[Sequence[Without | None]], name: str) -> str:
+    """What the scores without a word are, and whether they are measured; empty where there are none."""
+    listed = [w for side in known for w in side if w]
+    forecasts = sum(not w.measured for w in listed)
+    how = "measured" if not forecasts else "~ if that is a forecast" if forecasts < len(listed) else "a forecast"
+    return f"{name}: the score without that word, {how}" if listed else ""
+
+
+def _without(score: float, units: Sequence[Unit], known: Sequence[Without | None]) -> list[str]:
+    """One line with the score without the words that matter most; none where it is not known."""
+    words = [(unit, w) for unit, w in zip(units, known, strict=True) if w and unit.kind != "compound"]
+    listed = [(abs(w.score - score), clean(unit.text), w) for unit, w in words]
+    listed.sort(key=lambda each: -each[0])
+    line = "   without"
+    for n, (_, name, w) in enumerate(listed):
+        more = f"{',' * bool(n)} {shorten(name, 24)} {points(w, score)}"
+        if columns(line + more) > WIDTH - 2:
+            return [f"{line}, …"]
+        line += more
+    return [line] if listed else []
+
+
+def _first_digit(value: float) -> str:
+    """A positive number to its first digit: at least 0.001."""
+    return f"{value:.2f}" if value >= 0.0095 else f"{value:.3f}"
 
 
 def _line(name: str, text: str) -> str:

@@ -39,6 +39,8 @@ FREE = 1e4
 """The prior variance of a fitted feature: so large that it is not shrunk, small enough for the inverse's digits."""
 MOST_PLAYERS = 40
 """Up to this many units, compounds are tried for comparison when none are asked for."""
+WORTH = 0.02
+"""The part of the error on held-out sets that a compound must remove to be added."""
 COMPARED = 8
 """The number of compounds that are tried for comparison."""
 
@@ -50,7 +52,7 @@ def banzhaf(tried: Array, values: Array, keep: float, compounds: int = 0) -> Fit
         tried: which players are in each subset, (tried, players), booleans; with the full one and each without one.
         values: the value of each subset, (tried, dim).
         keep: the probability that a player stays.
-        compounds: the largest number of compounds; one is added while that improves the prediction of held-out sets.
+        compounds: the largest number of compounds; one is added while it helps to predict held-out sets.
     """
     n = tried.shape[1]
     plain = _Regression(tried, values, keep, np.eye(n, dtype=bool))
@@ -123,7 +125,7 @@ class _Regression:
     def with_compounds(self, most: int) -> Array:
         """The features with up to `most` more pairs of players, each the one that explains most of what is left.
 
-        A pair is added while held-out sets are predicted better with it.
+        A pair is added while it removes enough of the error on held-out sets.
         """
         n = self._players
         members = np.zeros((n + n * (n - 1) // 2, n), dtype=bool)
@@ -143,7 +145,7 @@ class _Regression:
             gains[chosen] = -1.0
             candidate = [*chosen, int(gains.argmax())]
             reached = self._held_out_error(members[candidate])
-            if reached >= error:
+            if reached > (1 - WORTH) * error:
                 break
             chosen, error = candidate, reached
         return members[chosen]

@@ -85,8 +85,8 @@ def test_picture_is_shown_in_and_removed_from_any_page(layers, saved, chromium):
     ],
     ids=["1440-dark", "360-light", "1440-light", "360-dark"],
 )
-def test_every_arrangement_is_accessible_and_fits_the_window(viewport, scheme, coffee, layers, saved, chromium):
-    several = {"a label that is rather long": coffee, "layer 6": layers["layer 6"]}
+def test_every_arrangement_is_accessible_and_fits_the_window(viewport, scheme, coffee, negation, saved, chromium):
+    several = {"a label that is rather long": coffee, "with effects": negation}
     for arrange in html.ARRANGEMENTS:
         with visit(chromium, saved(several, arrange=arrange), viewport=viewport, color_scheme=scheme) as page:
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), arrange

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from browser import visit
 from explanations import make
@@ -94,6 +95,42 @@ def test_keyboard_moves_holds_and_releases_words(coffee, saved, chromium):
         page.keyboard.press("ArrowRight")
         assert page.locator("input[type=radio]:checked").get_attribute("value") == "word"
         assert page.evaluate("document.activeElement.value") == "word", "the control keeps the focus"
+
+
+def test_hovering_over_two_words_shows_what_deleting_both_would_do(guitar, saved, chromium):
+    change = guitar.measured_b[6] - guitar.score
+    with visit(chromium, saved(guitar), viewport=WIDE) as page:
+        shown = page.locator(".pl-unit[data-side=a]").evaluate_all("nodes => nodes.map((each) => each.dataset.without)")
+        assert shown == [f"{score:.2f}" for score in guitar.measured_a[1:-1]]
+        unit(page, "b", "flute").click()
+        readout = page.locator(".pl-readout")
+        page.get_by_text("Without flute").wait_for()
+        expected = f"Without flute the score would be {guitar.measured_b[6]:.2f} (measured), {change:.2f} higher"
+        assert readout.inner_text().startswith(expected)
+        effect, column = guitar.effects_b[6], guitar.column[6]
+        assert (
+            minus(f"By itself {signed(effect)}, with the other text {signed(column)}: most with guitar")
+            in readout.inner_text()
+        )
+        unit(page, "a", "guitar").hover()
+        page.get_by_text("Without both").wait_for()
+        assert readout.inner_text().startswith(minus(f"guitar with flute {signed(guitar.matrix[6, 6])}"))
+        assert guitar.measured_pairs[6, 6] == pytest.approx(1, abs=1e-5)  # the same words are left
+        assert "Without both the score would be 1.00 (measured)" in readout.inner_text()
+        unit(page, "a", "guitar").click()
+        page.mouse.move(5, 5)
+        assert "Without both" in readout.inner_text(), "two words are held"
+        assert page.locator('[role="status"]').inner_text() == "Held: flute with guitar"
+
+
+def test_compounds_are_chips_that_mark_their_words(negation, saved, chromium):
+    with visit(chromium, saved(negation), viewport=WIDE) as page:
+        chip = page.locator(".pl-chip").get_by_text("not good", exact=True)
+        assert "~" in chip.get_attribute("data-without")
+        chip.hover()
+        page.wait_for_selector(".pl-with")
+        assert page.locator(".pl-with").all_inner_texts() == ["not", "good"]
+        assert page.locator(".pl-part").count() >= 2
 
 
 def test_touch_holds_and_releases_words(coffee, saved, chromium):

@@ -1,11 +1,14 @@
+import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from matplotlib.colors import to_hex
 
 from explanations import COFFEE, make
 from figures import curves, texts, words
 from pairlens.render import plot
-from pairlens.render.colours import LIGHT
+from pairlens.render.colours import LIGHT, shade
 from pairlens.text import Unit
 
 
@@ -46,3 +49,16 @@ def test_prompt_and_rest_are_written_as_units():
     figure, ax = plot.links(e)
     assert {"(prompt)", "one", "two", "three", "(rest)"} <= set(texts(figure))
     assert len(curves(ax)) == 3
+
+
+def test_words_have_the_colour_of_their_effect_and_the_score_without_them(guitar):
+    figure, ax = plot.links(guitar, limit=0.5, numbers=False, width=6.9)
+    faces: list[Any] = [each.get_facecolor() for each in ax.collections]
+    tints = {to_hex(face[0]) for face in faces}
+    assert {shade(guitar.effects_a[6] / 0.5), shade(guitar.effects_b[6] / 0.5)} <= tints
+    middle = sum(ax.get_ylim()) / 2
+    numbers = [(*t.get_position(), t.get_text()) for t in ax.texts if re.fullmatch(r"0\.\d\d", t.get_text())]
+    for scores, above in ((guitar.measured_a, True), (guitar.measured_b, False)):
+        written = [text for _, y, text in sorted(numbers) if (y < middle) == above]
+        assert written == [f"{score:.2f}" for score in scores[1:-1]]
+    assert "number at a word: the score without that word, measured" in " ".join(texts(figure))

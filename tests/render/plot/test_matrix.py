@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from matplotlib.collections import PatchCollection
 from matplotlib.colors import to_rgb
 
 from explanations import COFFEE, make
@@ -48,10 +49,32 @@ def test_numbers_and_sums_are_those_of_the_matrix():
 def test_effects_have_a_row_and_a_column():
     e = make(*COFFEE, effects=True)
     _, ax = plot.heatmap(e, width=6.9)
-    assert labels(ax)[0][-2:] == labels(ax)[1][-2:] == ["sum", "effects"]
+    assert labels(ax)[0][-2:] == labels(ax)[1][-2:] == ["effects", "sum"]
     written = {(t.get_position()): t.get_text() for t in ax.texts}
-    assert written[7.75, 0.5] == plain(e.effects_a[1], 2)
-    assert written[0.5, 9.75] == plain(e.effects_b[1], 2)
+    assert written[6.75, 0.5] == plain(e.effects_a[1], 1)
+    assert written[0.5, 8.75] == plain(e.effects_b[1], 1)
+    assert written[8.0, 10.0] == plain(e.matrix.sum() + e.effects_a.sum() + e.effects_b.sum(), 1)
+
+
+def test_effects_are_a_strip_in_the_colours_of_the_pairs():
+    e = make(*COFFEE, effects=True)
+    _, ax = plot.heatmap(e, numbers=False)
+    (strip,) = [each for each in ax.collections if isinstance(each, PatchCollection)]
+    assert strip.norm.vmax == limit(ax) >= max(np.abs(e.effects_a[1:-1]).max(), np.abs(e.effects_b[1:-1]).max())
+    values = np.asarray(strip.get_array())
+    assert values[:7] == pytest.approx(e.effects_a[1:-1])
+    assert values[8:13] == pytest.approx(e.effects_b[1:-1])
+    assert not [each for each in plot.heatmap(make(*COFFEE))[1].collections if isinstance(each, PatchCollection)]
+
+
+def test_scores_without_a_word_are_written_or_stand_in_the_labels(guitar):
+    without = {unit.text: f"{score:.2f}" for unit, score in zip(guitar.units_a, guitar.measured_a, strict=True)}
+    figure, ax = plot.heatmap(guitar, width=6.9)
+    assert labels(ax)[0][-1] == labels(ax)[1][-1] == "without"
+    column = [t.get_text() for t in ax.texts if t.get_position()[0] == max(t.get_position()[0] for t in ax.texts)]
+    assert column == [without[unit.text] for unit in guitar.units_a[1:-1]]
+    assert labels(plot.heatmap(guitar, numbers=False)[1])[0][5] == f"guitar  {without['guitar']}"
+    assert "the score without that word, measured" in " ".join(texts(figure))
 
 
 def test_numbers_are_written_only_where_they_fit():
@@ -73,7 +96,7 @@ def test_special_tokens_are_folded_and_their_sum_is_noted():
     silent[[0, -1]] = silent[:, [0, -1]] = 0.0
     figure, ax = plot.heatmap(make(*COFFEE, matrix=silent))
     assert "special" not in labels(ax)[0]
-    assert "pairs with special tokens: 0.0000" in " ".join(texts(figure))
+    assert "pairs with special tokens" not in " ".join(texts(figure))
 
 
 def test_title_and_note_are_written():

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -31,8 +33,9 @@ def test_matrix_fits_the_width_and_keeps_its_sum(texts, effects, width):
     shown = show(e, width)
     assert max(cell_len(line) for line in shown.splitlines()) <= width
     labels, rows = table(shown)
-    assert rows[-2 if effects else -1][labels.index("sum")] == pytest.approx(e.matrix.sum(), abs=6e-3)
-    entries = np.array([row[: labels.index("sum")] for row in rows[: -2 if effects else -1]])
+    assert rows[-1][-1] == pytest.approx(e.matrix.sum() + e.effects_a.sum() + e.effects_b.sum(), abs=6e-3)
+    totals = 2 if effects else 1
+    entries = np.array([row[: len(labels) - totals] for row in rows[:-totals]])
     assert entries.size
     assert entries.sum() == pytest.approx(e.matrix.sum(), abs=0.006 * entries.size**0.5)
 
@@ -84,9 +87,24 @@ def test_special_tokens_are_folded_and_counted():
 def test_effects_have_a_row_and_a_column():
     e = make(*COFFEE, effects=True)
     labels, rows = table(show(e, 120))
-    assert labels[-2:] == ["sum", "effects"]
-    assert rows[-1][-1] == pytest.approx(e.effects_b.sum(), abs=5e-3)
-    assert rows[0][-1] == pytest.approx(e.effects_a[1], abs=5e-3)
+    assert labels[-2:] == ["effects", "sum"]
+    assert rows[-2][-1] == pytest.approx(e.effects_b.sum(), abs=5e-3)
+    assert rows[-1][-2] == pytest.approx(e.effects_a.sum(), abs=5e-3)
+    assert rows[0][-2] == pytest.approx(e.effects_a[1], abs=5e-3)
+    assert rows[0][-1] == pytest.approx(e.matrix[1].sum() + e.effects_a[1], abs=5e-3)
+    assert "effects: what a word does by itself" in show(e, 120)
+
+
+def test_every_word_has_the_score_without_it(guitar):
+    shown = show(guitar, 100)
+    labels, rows = table(shown)
+    assert labels[-1] == "without"
+    assert [row[-1] for row in rows[:7]] == pytest.approx(guitar.measured_a[1:-1], abs=5e-3)
+    assert rows[-1] == pytest.approx(guitar.measured_b[1:-1], abs=5e-3)
+    assert "without: the score without that word, measured" in shown
+    forecast = show(replace(guitar, measured_a=None), 100)
+    guitar_row = next(line for line in forecast.splitlines() if line.startswith("guitar "))
+    assert guitar_row.endswith(f"~{guitar.without(a=[6]):.2f}")
 
 
 def test_numbers_get_shorter_before_columns_are_hidden():

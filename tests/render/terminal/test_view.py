@@ -1,19 +1,23 @@
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from explanations import COFFEE, make
+from pairlens.attribution.forecast import Forecast
 from pairlens.cli import app
 from terminal_output import pairs_of, show, table
 
 
 def test_view_has_texts_pairs_matrix_sums_and_settings():
     shown = show(make(*COFFEE), 120)
-    for text in (*COFFEE, "strongest pairs", "score", "base 0.0041", "gap 2e-07", "(gap of the texts: 3e-04, 5e-04)"):
+    for text in (*COFFEE, "strongest pairs", "what the score is made of", "gap of the texts 3e-04 and 5e-04"):
         assert text in shown
-    assert "all-MiniLM-L6-v2, integrated-jacobian, layer 0, level word" in shown
+    assert re.search(r"base +0\.0041  what the texts share whatever the words", shown)
+    assert re.search(r"gap +2e-07", shown)
+    assert "all-MiniLM-L6-v2, integrated Jacobians, layer 0" in shown
     labels, rows = table(shown)
     assert labels == ["This", "coffee", "is", "bad", ".", "special", "sum"]
     assert len(rows) == 7 + 2
@@ -87,3 +91,21 @@ def test_command_writes_colour_only_to_terminals(minilm, monkeypatch):
     assert len(pairs_of(piped)) == 8
     assert len(pairs_of(explain("--top", "3"))) == 3
     assert max(map(len, explain(COLUMNS="40").splitlines())) <= 40
+
+
+def test_numbers_of_the_sum_add_up_as_they_are_shown(guitar):
+    shown = show(guitar, 80)
+    listed = shown[shown.index("what the score is made of") :].splitlines()[1:6]
+    *terms, score = (round(1e4 * float(re.findall(r"-?\d+\.\d{4}", line)[0])) for line in listed)
+    assert sum(terms) == score == round(1e4 * guitar.score)
+
+
+def test_forecast_and_its_errors_are_named(guitar):
+    shown = show(guitar)
+    assert f"predicts deletions to ±{guitar.forecast.error:.2f} (R² {guitar.forecast.r2:.2f})" in shown
+    assert "standard error of a pair: at most" in shown
+    assert "weighted Banzhaf values from 40 and 40 deletions" in shown
+    low = replace(guitar, forecast=Forecast(0.55, 0.08, 0.8, 0.96))
+    assert "a poor forecast of deletions: R² 0.55, ±0.08; with compounds R² 0.96" in show(low)
+    assert "with compounds" not in show(replace(guitar, forecast=Forecast(0.9, 0.03, 0.8, 0.93)))
+    assert "deletions" not in show(make(*COFFEE))

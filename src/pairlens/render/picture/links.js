@@ -27,8 +27,8 @@ function paintLinks(panel, active) {
   const paths = [];
   const numbers = [];
   for (const { i, j, value } of linksOf(panel, active)) {
-    const from = anchor(texts, "a", i, frame);
-    const to = anchor(texts, "b", j, frame);
+    const from = anchor(texts, "a", i, frame, active);
+    const to = anchor(texts, "b", j, frame, active);
     if (!from || !to) continue;
     const share = Math.min(1, Math.abs(value) / shared.peak);
     const bend = Math.max(18, (to.y - from.y) / 2);
@@ -42,9 +42,12 @@ function paintLinks(panel, active) {
         "data-pair": `${i},${j}`,
       }),
     );
-    // The number goes to the outer side of the partner, unless another number is there.
+    // The number goes to the outer side of the partner, or onto the link where there is a number below every word;
+    // unless another number is there.
     const end = active?.side === "b" ? from : to;
-    const { x, y } = end.outside;
+    const onLink = !active && panel.grid.knowsWithout;
+    const { x, y } = onLink ? { x: (from.x + 7 * to.x) / 8, y: to.y - bend * 0.45 } : end.outside;
+    if (onLink && y > texts.runs.b.getBoundingClientRect().top - frame.top) continue; // behind the words of b
     const taken = numbers.some((other) => Math.abs(other.x - x) < 48 && Math.abs(other.y - y) < 12);
     if (end.seen && !taken) numbers.push({ x, y, value });
   }
@@ -57,18 +60,22 @@ function paintLinks(panel, active) {
 }
 
 // Where a link meets an item: below it in a, above it in b, or at the edge of the box if it is scrolled out of sight.
-function anchor(texts, side, item, frame) {
+function anchor(texts, side, item, frame, active) {
   const rects = texts.spans[side][item]?.getClientRects();
   if (!rects?.length) return null;
   const [first, last] = [rects[0], rects[rects.length - 1]];
   const [inner, outer] = side === "a" ? [last, first] : [first, last];
+  // Links of a begin below the number of their word, which only the active word has while there is one.
+  const span = texts.spans[side][item];
+  const numbered = span.dataset.without && !span.classList.contains("pl-wide");
+  const below = side === "a" && numbered && (!active || (active.side === side && active.item === item)) ? 14 : 0;
   const box = texts.runs[side].getBoundingClientRect();
   const y = side === "a" ? inner.bottom : inner.top;
   const middle = (rect) => rect.left + rect.width / 2 - frame.left;
   const inside = Math.max(box.top, Math.min(box.bottom, y));
   return {
     x: middle(inner),
-    y: inside - frame.top,
+    y: inside - frame.top + below,
     outside: { x: middle(outer), y: (side === "a" ? outer.top - 4 : outer.bottom + 11) - frame.top },
     seen: Math.abs(inside - y) < 2,
   };

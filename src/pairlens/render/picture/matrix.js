@@ -1,7 +1,8 @@
-// The matrix on two canvases: the cells, drawn once, and above them the marks of the active row, column and cell.
+// The matrix on two canvases: the cells, drawn once, and above them the marks of the active row, column and cell. The
+// effects, where there are any, are a strip beside the cells and one below them, in the same colours.
 
 const LABEL_FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif';
-const CELL = { least: 4, labelled: 11, numbered: 44, widest: 80, highest: 36, page: 460 };
+const CELL = { least: 4, labelled: 11, numbered: 44, gap: 7, widest: 80, highest: 36, page: 460 };
 const LONGEST = 120; // pixels of a label
 
 function makeMatrix(panel) {
@@ -35,7 +36,9 @@ function layOut(grid, width, paper) {
   const widest = (labels) => Math.min(LONGEST, largest(labels.map((label) => context.measureText(label).width)));
   const head = Math.min(Math.max(widest(rows) + 9, 54), Math.max(60, 0.28 * width));
   const label = widest(columns);
-  const fit = (left, right) => Math.floor(Math.min(CELL.widest, (width - left - right - 1) / columns.length));
+  const [gap, strip] = grid.hasEffects ? [CELL.gap, 1] : [0, 0];
+  if (strip) [rows, columns].forEach((labels) => labels.push("effects"));
+  const fit = (left, right) => Math.floor(Math.min(CELL.widest, (width - left - right - gap - 1) / columns.length));
   const slope = label * Math.SQRT1_2 + 6;
   const highest = paper ? Math.min(CELL.highest, CELL.page / rows.length) : CELL.highest;
   const plans = [
@@ -47,19 +50,22 @@ function layOut(grid, width, paper) {
   const plan = plans.find(({ turn, w, least }) => w >= least && (turn === null || highest >= CELL.labelled));
   const { w, x, y, extra } = plan;
   const h = Math.min(w, highest);
-  const [right, bottom] = [x + w * columns.length, y + h * rows.length];
-  return { ...plan, rows, columns, h, right, bottom, width: right + extra + 1, height: bottom + 1 };
+  // Where a column and a row begin; the strips are behind a gap.
+  const lefts = columns.map((_, j) => x + w * j + (j === columns.length - strip ? gap : 0));
+  const tops = rows.map((_, i) => y + h * i + (i === rows.length - strip ? gap : 0));
+  const [right, bottom] = [lefts.at(-1) + w, tops.at(-1) + h];
+  return { ...plan, rows, columns, lefts, tops, strip, h, right, bottom, width: right + extra + 1, height: bottom + 1 };
 }
 
 // The cell, row or column at a point of the canvas.
-function placeAt({ rows, columns, w, h, x, y }, left, top) {
-  const i = Math.floor((top - y) / h);
-  const j = Math.floor((left - x) / w);
-  const row = i >= 0 && i < rows.length;
-  const column = j >= 0 && j < columns.length;
+function placeAt({ lefts, tops, strip, w, h, x, y }, left, top) {
+  const i = tops.findIndex((start) => top >= start && top < start + h);
+  const j = lefts.findIndex((start) => left >= start && left < start + w);
+  const row = i >= 0 && i < tops.length - strip;
+  const column = j >= 0 && j < lefts.length - strip;
   if (row && column) return { side: "a", item: i, partner: j };
-  if (row && j < 0) return { side: "a", item: i, partner: null };
-  if (column && i < 0) return { side: "b", item: j, partner: null };
+  if (row && (left < x || j >= 0)) return { side: "a", item: i, partner: null };
+  if (column && (top < y || i >= 0)) return { side: "b", item: j, partner: null };
   return null;
 }
 
@@ -68,27 +74,32 @@ function drawMatrix(panel) {
   const layout = (matrix.layout = layOut(grid, matrix.node.clientWidth, shared.paper));
   const context = prepare(matrix.cells, layout);
   prepare(matrix.marks, layout);
-  const { w, h, x, y } = layout;
-  const seam = w >= 9 ? 1 : 0;
+  const { a, b } = grid.items;
   for (let i = 0; i < layout.rows.length; i += 1) {
     for (let j = 0; j < layout.columns.length; j += 1) {
-      const value = grid.value("a", i, j);
-      const shown = Math.abs(value) >= shared.state.threshold;
-      const swatch = shared.palette.shade(shown ? value / shared.peak : 0);
-      context.fillStyle = swatch.fill;
-      context.fillRect(x + j * w, y + i * h, w - seam, h - seam);
-      if (w < CELL.numbered || !shown || !Number(value.toFixed(2))) continue;
-      context.fillStyle = swatch.ink;
-      context.fillText(signed(value, 2).replace("0.", "."), x + (j + 0.5) * w, y + (i + 0.5) * h);
+      if (i < a.length && j < b.length) drawCell(context, shared, layout, i, j, grid.value("a", i, j));
+      else if (i < a.length) drawCell(context, shared, layout, i, j, grid.effects.a[i]);
+      else if (j < b.length) drawCell(context, shared, layout, i, j, grid.effects.b[j]);
     }
   }
   if (layout.turn === null) return;
   context.fillStyle = shared.palette.faint;
   context.textAlign = "left";
-  context.fillText("a ↓ b →", 0, y - 11);
-  context.fillStyle = shared.palette.ink;
-  layout.rows.forEach((_, i) => drawRowLabel(context, layout, i));
-  layout.columns.forEach((_, j) => drawColumnLabel(context, layout, j));
+  context.fillText("a ↓ b →", 0, layout.y - 11);
+  const colour = (labels, n) => (context.fillStyle = n < labels.length - layout.strip ? shared.palette.ink : shared.palette.faint);
+  layout.rows.forEach((_, i) => colour(layout.rows, i) && drawRowLabel(context, layout, i));
+  layout.columns.forEach((_, j) => colour(layout.columns, j) && drawColumnLabel(context, layout, j));
+}
+
+function drawCell(context, shared, { lefts, tops, w, h }, i, j, value) {
+  const seam = w >= 9 ? 1 : 0;
+  const shown = Math.abs(value) >= shared.state.threshold;
+  const swatch = shared.palette.shade(shown ? value / shared.peak : 0);
+  context.fillStyle = swatch.fill;
+  context.fillRect(lefts[j], tops[i], w - seam, h - seam);
+  if (w < CELL.numbered || !shown || !Number(value.toFixed(2))) return;
+  context.fillStyle = swatch.ink;
+  context.fillText(signed(value, 2).replace("0.", "."), lefts[j] + 0.5 * w, tops[i] + 0.5 * h);
 }
 
 function prepare(canvas, layout) {
@@ -105,14 +116,14 @@ function prepare(canvas, layout) {
   return context;
 }
 
-function drawRowLabel(context, { rows, x, y, h }, i) {
+function drawRowLabel(context, { rows, tops, x, h }, i) {
   context.textAlign = "right";
-  context.fillText(shorten(context, rows[i], x - 8), x - 7, y + (i + 0.5) * h);
+  context.fillText(shorten(context, rows[i], x - 8), x - 7, tops[i] + 0.5 * h);
 }
 
-function drawColumnLabel(context, { columns, turn, x, y, w }, j) {
+function drawColumnLabel(context, { columns, lefts, turn, y, w }, j) {
   context.save();
-  context.translate(x + (j + 0.5) * w, y - (turn ? 7 : 11));
+  context.translate(lefts[j] + 0.5 * w, y - (turn ? 7 : 11));
   context.rotate(turn);
   context.textAlign = turn ? "left" : "center";
   context.fillText(shorten(context, columns[j], LONGEST), 0, 0);
@@ -127,12 +138,12 @@ function shorten(context, text, room) {
 
 // Mark the active row or column, and the active cell in it.
 function paintMatrix({ matrix, shared }, active) {
-  const { w, h, x, y, right, bottom, width, height } = matrix.layout;
+  const { w, h, x, y, lefts, tops, right, bottom, width, height } = matrix.layout;
   const context = matrix.marks.getContext("2d");
   context.clearRect(0, 0, width + 1, height + 1);
   if (!active) return;
   const box = (row, column) => [
-    column === null ? x : x + column * w, row === null ? y : y + row * h,
+    column === null ? x : lefts[column], row === null ? y : tops[row],
     column === null ? right - x : w, row === null ? bottom - y : h,
   ];
   const [row, column] = active.side === "a" ? [active.item, null] : [null, active.item];

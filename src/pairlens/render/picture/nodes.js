@@ -43,6 +43,19 @@ function signed(value, decimals = 4) {
   return value > 0 && Number(text) ? "+" + text : text;
 }
 
+// The values rounded so that they add up to the rounded total, as pairlens.render.text.add_up does it.
+function addUp(values, sum, decimals = 4) {
+  const scaled = values.map((value) => value * 10 ** decimals);
+  const rounded = scaled.map(Math.round);
+  const missing = Math.round(sum * 10 ** decimals) - total(rounded);
+  if (Math.abs(missing) <= values.length) {
+    const sign = Math.sign(missing);
+    const order = values.map((_, n) => n).sort((n, m) => sign * (rounded[n] - scaled[n] - rounded[m] + scaled[m]));
+    for (const n of order.slice(0, Math.abs(missing))) rounded[n] += sign;
+  }
+  return rounded.map((value) => value / 10 ** decimals);
+}
+
 function tiny(value) {
   if (!value) return "0";
   const [digit, power] = Math.abs(value).toExponential(0).split("e");

@@ -22,7 +22,7 @@ function makePanel(shared, view) {
   const right = make("div", {}, section("Every pair", panel.matrix.node, panel.legend));
   right.append(section("Strongest pairs", panel.pairs.node));
   const columns = make("div", { className: "pl-columns" }, left, right);
-  panel.node = make("article", { className: "pl-panel" }, columns, makeProvenance(grid));
+  panel.node = make("article", { className: "pl-panel" }, columns, ...makeForecast(grid), makeProvenance(grid));
   return panel;
 }
 
@@ -37,6 +37,7 @@ function paint(panel) {
 
 function refresh(panel) {
   panel.width = panel.matrix.node.clientWidth;
+  makeRoom(panel.texts);
   drawMatrix(panel);
   paintLegend(panel);
   listPairs(panel);
@@ -119,14 +120,21 @@ function schedule(shared) {
   });
 }
 
-// Hold a place. The same place again, or null, releases it.
-function pin(shared, place) {
+// Hold a place. The same place again, or null, releases it; a word of the other text joins the word that is held.
+function pin(shared, chosen) {
   const old = shared.pinned;
+  const joins = chosen && old?.panel === chosen.panel && chosen.partner === null && chosen.side !== old.side;
+  const place = joins ? { ...old, partner: chosen.item } : chosen;
   const again = place && old && ["panel", "side", "item", "partner"].every((key) => place[key] === old[key]);
   shared.pinned = again ? null : place;
-  const said = place && `Held: ${plain(place.panel.grid.items[place.side][place.item].text)}`;
+  const said = place && `Held: ${heldOf(place)}`;
   shared.live.textContent = shared.pinned ? said : old ? "Released" : "";
   schedule(shared);
+}
+
+function heldOf({ panel: { grid }, side, item, partner }) {
+  const first = plain(grid.items[side][item].text);
+  return partner === null ? first : `${first} with ${plain(grid.items[OTHER[side]][partner].text)}`;
 }
 
 // Build all panels. A held item stays held if the new panels have it.

@@ -4,34 +4,72 @@ const LISTED = 8;
 const LISTED_MORE = 40;
 
 function paintReadout({ grid, readout, texts }, active) {
-  const noun = grid.level.name;
   readout.classList.toggle("pl-hint", !active);
-  if (!active) {
-    const lines = texts.resting ? "The lines are the strongest pairs. " : "";
-    readout.replaceChildren(`${lines}Point at a ${noun}, or tap it, to see what it goes with.`);
-    return;
-  }
-  const { side, item, partner } = active;
-  const other = OTHER[side];
-  const text = (which, n) => nameOf(grid.items[which][n].text);
-  const value = (v, error) => [
-    make("b", { className: v < 0 ? "pl-apart" : "pl-together" }, signed(v)),
+  if (!active) readout.replaceChildren(...hintOf(grid, texts));
+  else if (active.partner === null) readout.replaceChildren(...aboutItem(grid, active));
+  else readout.replaceChildren(...aboutPair(grid, active.side === "a" ? active : turned(active)));
+}
+
+function turned({ item, partner }) {
+  return { item: partner, partner: item };
+}
+
+function hintOf(grid, texts) {
+  const noun = grid.level.name;
+  const lines = texts.resting ? "The lines are the strongest pairs. " : "";
+  const known = [...grid.without.a, ...grid.without.b].filter(Boolean);
+  const forecasts = known.filter(({ measured }) => !measured).length;
+  const how = !forecasts ? "measured" : forecasts < known.length ? "~ if that is a forecast" : "a forecast";
+  const below = `The number at a ${noun} is the score without it, ${how}. `;
+  const other = grid.level.predicts ? ", then one of the other text, to see what both do" : ", to see what it goes with";
+  return [`${lines}${grid.knowsWithout ? below : ""}Point at a ${noun}, or tap it${other}.`];
+}
+
+function valueOf(grid, value, error) {
+  return [
+    make("b", { className: value < 0 ? "pl-apart" : "pl-together" }, signed(value)),
     grid.uncertain ? make("small", {}, ` ± ${bounded(grid, error)}`) : "",
   ];
-  const effect = grid.effects[side][item];
-  const all = [text(side, item), " ", make("b", {}, signed(grid.sums[side][item])), " in all"];
-  if (effect) all.push(`, of which ${signed(effect)} with the other text’s reference`);
-  if (partner !== null) {
-    const [i, j] = side === "a" ? [item, partner] : [partner, item];
-    const pair = [text("a", i), " with ", text("b", j), " ", ...value(grid.value("a", i, j), grid.error("a", i, j))];
-    readout.replaceChildren(make("span", { className: "pl-pair" }, ...pair), make("br"), ...all);
-    return;
-  }
+}
+
+// "without guitar the score would be 0.52 (measured), 0.02 lower"
+function aboutWithout(grid, names, known) {
+  const change = known.score - grid.view.score;
+  const how = Number(change.toFixed(2)) ? `, ${number(Math.abs(change), 2)} ${change < 0 ? "lower" : "higher"}` : ", as now";
+  const score = make("b", {}, number(known.score, Math.abs(known.score) < 100 ? 2 : 0));
+  return ["Without ", ...names, " the score would be ", score, ` (${known.measured ? "measured" : "forecast"})${how}`];
+}
+
+function aboutItem(grid, { side, item }) {
+  const other = OTHER[side];
+  const name = () => nameOf(grid.items[side][item].text);
+  const known = grid.without[side][item];
+  const all = [known ? "In all " : name(), known ? "" : " ", make("b", {}, signed(grid.sums[side][item])), known ? "" : " in all"];
   const most = partnersOf(grid, side, item).slice(0, 3).filter((entry) => Number(entry.value.toFixed(4)));
   const list = most.flatMap((entry, n) => [
-    n ? ", " : "Most with ", text(other, entry.item), " ", ...value(entry.value, entry.error),
+    n ? ", " : "most with ", nameOf(grid.items[other][entry.item].text), " ", ...valueOf(grid, entry.value, entry.error),
   ]);
-  readout.replaceChildren(make("span", { className: "pl-pair" }, ...all), make("br"), ...list);
+  const first = known ? aboutWithout(grid, [name()], known) : all;
+  const lines = [make("span", { className: "pl-pair" }, ...first), make("br")];
+  if (!grid.hasEffects) return [...lines, ...(known ? [...all, list.length ? "; " : ""] : []), ...list];
+  const effect = grid.effects[side][item];
+  const together = grid.sums[side][item] - effect;
+  const parts = ["By itself ", ...valueOf(grid, effect, null).slice(0, 1), ", with the other text "];
+  return [...lines, ...parts, ...valueOf(grid, together, null).slice(0, 1), list.length ? ": " : "", ...list];
+}
+
+function aboutPair(grid, { item: i, partner: j }) {
+  const name = (side, n) => nameOf(grid.items[side][n].text);
+  const both = withoutBoth(grid, i, j);
+  const pair = [name("a", i), " with ", name("b", j), " ", ...valueOf(grid, grid.value("a", i, j), grid.error("a", i, j))];
+  const lines = [make("span", { className: "pl-pair" }, ...pair), make("br")];
+  const alone = [["a", i], ["b", j]].flatMap(([side, n]) => {
+    const known = grid.without[side][n];
+    return known ? ["; without ", name(side, n), ` ${points(known)}`] : [];
+  });
+  if (both) return [...lines, ...aboutWithout(grid, ["both"], both), ...alone];
+  const sums = [["a", i], ["b", j]].map(([side, n]) => [name(side, n), ` ${signed(grid.sums[side][n])} in all`]);
+  return [...lines, ...sums[0], ", ", ...sums[1], ...alone];
 }
 
 // At a coarser level than that of the explanation, errors are upper bounds.
@@ -98,37 +136,40 @@ function makeBar(from, to, [low, high], sign) {
   return make("span", { className: "pl-bars", "aria-hidden": "true" }, zero, fill);
 }
 
-// The terms of the score. The bar of each begins where the sum of the terms before it ends.
+// The terms of the score. The bar of each begins where the sum of the terms before it ends; the numbers add up.
 function termsOf(grid) {
   const { view, level } = grid;
   const [a, b] = [total(grid.effects.a), total(grid.effects.b)];
   const units = [...level.units_a, ...level.units_b];
   const special = new Set(units.filter((unit) => unit.kind === "special").map((unit) => unit.text));
-  const terms = [["base", view.base, null, "the references’ own share"]];
+  const terms = [["base", view.base, null, "what the texts share whatever the words"]];
   if (a || b) {
-    terms.push(["effects of a", a, a, "with b’s reference"]);
-    terms.push(["effects of b", b, b, "with a’s reference"]);
+    terms.push(["effects of a", a, a, "what its words do by themselves"]);
+    terms.push(["effects of b", b, b, "what its words do by themselves"]);
   }
-  terms.push(["pairs together", grid.together, 1, "all that add"]);
-  terms.push(["pairs apart", grid.apart, -1, "all that take away"]);
-  if (special.size && !grid.unfold) {
+  terms.push(["pairs together", grid.together, 1, "what two words do together, all that add"]);
+  terms.push(["pairs apart", grid.apart, -1, "what two words do together, all that take away"]);
+  if (special.size && !grid.unfold && (grid.special || !grid.hasEffects)) {
     terms.push(["special tokens", grid.special, grid.special, plain([...special].join(" "))]);
   }
-  terms.push(["gap", view.gap, null, "what the sum misses"]);
+  const shown = addUp(terms.map(([, value]) => value), view.score - Number(view.gap.toExponential(0))).map((v) => signed(v));
+  if (view.has_gap) {
+    terms.push(["gap", view.gap, null, "what the sum misses"]);
+    shown.push(tiny(view.gap));
+  }
   let sum = 0;
-  const steps = terms.map(([label, value, sign, note]) => {
+  const steps = terms.map(([label, value, sign, note], n) => {
     const from = sum;
     sum += value;
-    return { label, value, sign, note, from, to: sum };
+    return { label, text: shown[n], sign, note, from, to: sum };
   });
-  return [...steps, { label: "score", value: view.score, sign: null, note: "", from: 0, to: view.score }];
+  return [...steps, { label: "score", text: number(view.score), sign: null, note: "", from: 0, to: view.score }];
 }
 
 function makeEquation({ grid, shared }) {
-  const rows = termsOf(grid).map(({ label, value, sign, note, from, to }) => {
-    const write = label === "gap" ? tiny : label === "score" ? number : signed;
+  const rows = termsOf(grid).map(({ label, text, sign, note, from, to }) => {
     const head = make("th", { scope: "row" }, label, " ", make("small", {}, note));
-    const row = make("tr", {}, head, make("td", { className: "pl-right" }, write(value)));
+    const row = make("tr", {}, head, make("td", { className: "pl-right" }, text));
     row.append(make("td", { className: "pl-track" }, makeBar(from, to, shared.sumRange, sign)));
     row.dataset.term = label;
     return row;
@@ -148,8 +189,14 @@ function makeLegend({ grid, shared }) {
   const scale = (label, peak) => line(signed(-peak, 3), label, signed(peak, 3));
   return make(
     "div", { className: "pl-legend" }, line("apart", "0", "together"), strip,
-    scale("one pair", shared.peak), scale(`one ${grid.level.name}, all its pairs`, shared.sumPeak),
+    scale(grid.hasEffects ? "one pair or effect" : "one pair", shared.peak),
+    scale(grid.knowsWithout ? `losing one ${grid.level.name}` : `one ${grid.level.name}, all its pairs`, shared.sumPeak),
   );
+}
+
+function makeForecast({ level }) {
+  const className = level.poor ? "pl-forecast pl-apart" : "pl-forecast";
+  return level.forecast ? [make("p", { className }, level.forecast)] : [];
 }
 
 function makeProvenance({ view, level }) {

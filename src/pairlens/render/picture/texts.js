@@ -1,5 +1,7 @@
 // Both texts as running text, with a span for every item that can be hovered, focused and held.
 
+const NUMBER_WIDTH = 6.2; // pixels of a digit below a word
+
 function makeTexts(panel) {
   const svg = makeShape("svg", { class: "pl-links", "aria-hidden": "true" });
   const texts = { spans: { a: [], b: [] }, runs: {}, svg };
@@ -43,11 +45,15 @@ function writeText(grid, side, spans) {
   const run = make("div", { className: `pl-run${size}`, dir: "auto", role: "group", "aria-label": label });
   const items = grid.items[side];
   const home = new Map(items.flatMap((item, n) => (item.folded ? [] : item.members.map((unit) => [unit, n]))));
-  const put = (n, className, text) => {
+  const compounds = make("div", { className: "pl-compounds" });
+  const put = (n, className, text, place = run) => {
     const state = { role: "button", tabIndex: spans.some(Boolean) ? -1 : 0, "aria-pressed": "false" };
     spans[n] = make("span", { className, ...state, "aria-description": describe(grid, side, n) }, ...written(text));
     Object.assign(spans[n].dataset, { side, item: n });
-    run.append(spans[n]);
+    if (grid.without[side][n]) spans[n].dataset.without = points(grid.without[side][n]);
+    // The number of a unit of several words, which may span lines, stands behind it and not below.
+    if (/\S\s+\S/.test(text) && !className.includes("pl-chip")) spans[n].classList.add("pl-wide");
+    place.append(spans[n]);
   };
   const pieces = grid.level[`pieces_${side}`];
   pieces.forEach(([text, unit], at) => {
@@ -55,10 +61,29 @@ function writeText(grid, side, spans) {
     if (unit === null) run.append(make("span", { className: cut ? "pl-cut" : "" }, ...written(text)));
     else if (!home.has(unit)) return;
     else if (text) put(home.get(unit), "pl-unit", text);
-    else put(home.get(unit), "pl-unit pl-chip", plain(grid.level[`units_${side}`][unit].text));
+    else {
+      const { text: name, kind } = grid.level[`units_${side}`][unit];
+      put(home.get(unit), "pl-unit pl-chip", plain(name), kind === "compound" ? compounds : run);
+    }
   });
   if (items.at(-1)?.folded) put(items.length - 1, "pl-unit pl-chip", "special tokens");
+  const compounded = new Set(items.flatMap((_, n) => partsOf(grid, side, n)));
+  for (const n of compounded) spans[n]?.classList.add("pl-part");
+  if (compounds.childNodes.length) run.append(compounds);
   return run;
+}
+
+// Widen words that are narrower than the numbers below them. All widths are read before the first one changes.
+function makeRoom({ spans }) {
+  const numbered = [...spans.a, ...spans.b].filter((span) => span?.dataset.without && !span.classList.contains("pl-wide"));
+  const narrow = numbered.filter((span) => !span.style.paddingInline);
+  const missing = narrow.map((span) => {
+    const { width } = span.getBoundingClientRect();
+    return NUMBER_WIDTH * span.dataset.without.length - width;
+  });
+  narrow.forEach((span, n) => {
+    if (missing[n] > 0) span.style.paddingInline = `calc(0.14em + ${(missing[n] / 2).toFixed(1)}px)`;
+  });
 }
 
 // Left and right move along the text, up and down to the strongest partner in the other text.
@@ -85,20 +110,23 @@ function walk(event, panel, { side, item }) {
   span.focus();
 }
 
-// Without an active item every item has the colour of its sum; otherwise items of the other text have the colour of
-// their pair with the active item.
+// Without an active item every item has the colour of the score's fall without it; otherwise items of the other text
+// have the colour of their pair with the active item, and that item has the colour of its effect.
 function paintTexts(panel, active) {
   const { grid, shared } = panel;
+  const parts = active ? partsOf(grid, active.side, active.item) : [];
+  panel.texts.node.classList.toggle("pl-active", Boolean(active));
   for (const side of "ab") {
     panel.texts.spans[side].forEach((span, n) => {
       const chosen = active?.side === side && active.item === n;
       const across = active && active.side !== side;
-      const value = across ? grid.value(active.side, active.item, n) : active ? 0 : grid.sums[side][n];
-      const share = value / (across ? shared.peak : shared.sumPeak);
+      const value = across ? grid.value(active.side, active.item, n) : chosen ? grid.effects[side][n] : active ? 0 : grid.falls[side][n];
+      const share = value / (active ? shared.peak : shared.sumPeak);
       const lit = Math.abs(share) >= 0.02 && !(across && Math.abs(value) < shared.state.threshold);
       const swatch = lit ? shared.palette.shade(share) : { fill: "", ink: "" };
       const partner = across && active.partner === n;
-      const classes = [across && lit && "pl-lit", chosen && "pl-chosen", partner && "pl-partner"];
+      const held = active?.side === side && parts.includes(n);
+      const classes = [across && lit && "pl-lit", chosen && "pl-chosen", partner && "pl-partner", held && "pl-with"];
       if (active && !chosen && !lit) classes.push("pl-quiet");
       dress(span, swatch, classes.filter(Boolean).join(" "), chosen && shared.pinned !== null);
     });
@@ -112,6 +140,7 @@ function dress(span, { fill, ink }, classes, held) {
   span.look = look;
   span.style.backgroundColor = fill;
   span.style.color = ink;
-  span.className = `${span.classList.contains("pl-chip") ? "pl-unit pl-chip" : "pl-unit"} ${classes}`;
+  const kind = ["pl-chip", "pl-part", "pl-wide"].filter((name) => span.classList.contains(name));
+  span.className = ["pl-unit", ...kind, classes].join(" ");
   span.setAttribute("aria-pressed", String(held));
 }

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
+from matplotlib.patches import Rectangle
 
 from pairlens.render.axis import Axis
-from pairlens.render.colours import LIGHT
-from pairlens.render.plot.canvas import Pen
+from pairlens.render.colours import LIGHT, ink_on
+from pairlens.render.plot.canvas import NUMBER, Pen
 from pairlens.render.running import Piece, Placed, lay_out, to_pieces
 from pairlens.text import Unit
 
@@ -22,6 +24,25 @@ LEADING = 11.6
 _ASCENT, _DESCENT = 7.4, 2.6  # of a line of text, above and below its baseline
 _APART, _FILL = 18.0, 0.86  # spaces are widened up to this width, and until the line fills this share
 _LINES = 12  # longer texts are shortened
+_NUMBER = 7.5  # the height of the numbers above or below a line
+_SHIFT = 9.0  # how far a number may be from the middle of its word
+
+
+@dataclass(frozen=True)
+class Looks:
+    """What is shown of the units of a text besides its links.
+
+    Attributes:
+        tints: the colours behind units, by line of the axis.
+        numbers: the numbers above or below units, by line of the axis; the first ones get a place first.
+        above: whether the numbers are above the words.
+        marked: units that belong to a compound, by line of the axis; they are underlined.
+    """
+
+    tints: Mapping[int | None, str]
+    numbers: Mapping[int | None, str]
+    above: bool
+    marked: Collection[int | None] = ()
 
 
 @dataclass(frozen=True)
@@ -41,24 +62,34 @@ class Block:
     Attributes:
         lines: the pieces of each line of text; they start at points from the left of the figure.
         linked: the linked units, as lines of the axis.
+        looks: what is shown of the units themselves.
     """
 
     lines: list[list[Placed]]
     linked: frozenset[int]
+    looks: Looks
+
+    @property
+    def leading(self) -> float:
+        """The distance from line to line, with the numbers beside them."""
+        return LEADING + (_NUMBER if self.looks.numbers else 0.0)
 
     @property
     def height(self) -> float:
         """The height of all lines."""
-        return len(self.lines) * LEADING
+        return len(self.lines) * self.leading
 
     def draw(self, ax: Axes, top: float) -> dict[int, list[Spot]]:
         """Write the text, with units without a link in grey, and return the boxes of the linked units."""
         spots: dict[int, list[Spot]] = {}
+        start = _NUMBER if self.looks.numbers and self.looks.above else 0.0
         for number, line in enumerate(self.lines):
-            base = top + number * LEADING + (LEADING + _ASCENT - _DESCENT) / 2
+            base = top + number * self.leading + start + (LEADING + _ASCENT - _DESCENT) / 2
+            self._draw_looks(ax, line, base)
             for place in line:
-                linked = place.piece.line in self.linked
-                colour = LIGHT.ink if linked else LIGHT.faint
+                tint = self.looks.tints.get(place.piece.line)
+                plain = LIGHT.ink if place.piece.line in self.linked else LIGHT.faint
+                colour = plain if tint is None else ink_on(tint)
                 ax.text(place.start, base, place.piece.text, fontsize=SIZE, color=colour, zorder=4)
             for unit in sorted({place.piece.line for place in line if place.piece.line is not None} & self.linked):
                 parts = [place for place in line if place.piece.line == unit]
@@ -68,11 +99,43 @@ class Block:
                     ax.plot([left, right], [base + 2.1] * 2, color=LIGHT.faint, linewidth=0.5, zorder=4)
         return spots
 
+    def _draw_looks(self, ax: Axes, line: Sequence[Placed], base: float) -> None:
+        """The colours behind the units of a line, and the numbers above or below them where there is room."""
+        at = base - _ASCENT - 2.0 if self.looks.above else base + _DESCENT + NUMBER - 0.2
+        taken: list[tuple[float, float]] = []
+        for place in (place for place in line if place.piece.line in self.looks.tints):
+            box = Rectangle((place.start - 0.8, base - _ASCENT + 0.2), place.width + 1.6, _ASCENT + _DESCENT - 0.4)
+            tint = self.looks.tints[place.piece.line]
+            ax.add_collection(PatchCollection([box], color=tint, linewidth=0, zorder=3))
+        for place in (place for place in line if place.piece.line in self.looks.marked):
+            ends = [place.start, place.start + place.width]
+            ax.plot(ends, [base + 2.0] * 2, color=LIGHT.faint, linewidth=0.8, linestyle=":", zorder=5)
+        places = {place.piece.line: place for place in line if place.piece.first}
+        for place, number in ((places[unit], text) for unit, text in self.looks.numbers.items() if unit in places):
+            half = 0.29 * NUMBER * len(number)
+            wanted = min(max(place.start + place.width / 2, half + 1), ax.get_xlim()[1] - half - 1)
+            beside = [other + sign * (half + width + 1.5) for other, width in taken for sign in (-1, 1)]
+            free = [
+                middle
+                for middle in sorted([wanted, *beside], key=lambda middle: abs(middle - wanted))
+                if abs(middle - wanted) < _SHIFT and all(abs(middle - x) > half + width + 1 for x, width in taken)
+            ]
+            if free:
+                ax.text(free[0], at, number, fontsize=NUMBER, color=LIGHT.faint, ha="center", zorder=4)
+                taken.append((free[0], half))
+
 
 def block(
-    text: str, units: Sequence[Unit], axis: Axis, linked: Collection[int], left: float, right: float, pen: Pen
+    text: str,
+    units: Sequence[Unit],
+    axis: Axis,
+    linked: Collection[int],
+    edges: tuple[float, float],
+    pen: Pen,
+    looks: Looks,
 ) -> Block:
     """A text typeset and centred between two edges; if it has one line, the spaces between its words are widened."""
+    left, right = edges
 
     def measure(piece: Piece) -> float:
         return pen.width(piece.text, SIZE)
@@ -89,7 +152,7 @@ def block(
     widest = max(map(_end, lines))
     shifts = [left + (room - widest) / 2 + (widest - _end(line) if backwards else 0.0) for line in lines]
     moved = [[replace(p, start=p.start + by) for p in line] for line, by in zip(lines, shifts, strict=True)]
-    return Block(moved, frozenset(linked))
+    return Block(moved, frozenset(linked), looks)
 
 
 def _end(line: Sequence[Placed]) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from pairlens.render.plot.canvas import LABEL, LINE, NUMBER, Pen
 
 GAP = 0.25
-"""The space between the cells and their sums, relative to a cell."""
+"""The space between the cells, their effects and their sums, relative to a cell."""
 _WIDEST = 64.0  # points of a turned column label
 _TIGHT = 1.1  # the distance of neighbouring labels, relative to the font size
 
@@ -39,32 +39,26 @@ class Labels:
 EMPTY = Labels()
 
 
-def _places(count: int, strength: np.ndarray) -> np.ndarray:
-    """The positions of `count` labels, of which those beyond `strength` belong to totals."""
-    middles = np.arange(count) + 0.5
-    middles[len(strength) :] += GAP
-    return middles
-
-
-def beside(labels: Sequence[str], strength: np.ndarray, pitch: float, room: float, pen: Pen) -> Labels:
+def beside(
+    labels: Sequence[str], strength: np.ndarray, places: np.ndarray, pitch: float, room: float, pen: Pen
+) -> Labels:
     """The labels of rows.
 
     Args:
-        labels: of the rows of cells, then of the totals.
+        labels: of the rows of cells, then of those after them.
         strength: of the rows of cells.
+        places: the middles of all rows, in cells.
         pitch: the height of a cell.
         room: the largest width of a label.
         pen: measures labels.
     """
-    places = _places(len(labels), strength)
     size, kept = _sparse(places, strength, pitch)
     texts = tuple(pen.shorten(labels[i], room - 4, size) for i in kept)
     return Labels(tuple(places[kept]), texts, size, depth=max(pen.width(text, size) for text in texts) + 4)
 
 
-def above(labels: Sequence[str], strength: np.ndarray, pitch: float, pen: Pen) -> Labels:
+def above(labels: Sequence[str], strength: np.ndarray, places: np.ndarray, pitch: float, pen: Pen) -> Labels:
     """The labels of columns: horizontal if they fit, else at 45 degrees, else vertical."""
-    places = _places(len(labels), strength)
     for size in (LABEL, NUMBER):
         if max(pen.width(label, size) for label in labels) <= pitch - 1.5:
             return Labels(tuple(places), tuple(labels), size, depth=LABEL * LINE + 1)

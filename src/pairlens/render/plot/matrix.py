@@ -13,9 +13,9 @@ from pairlens.render.plot import canvas
 from pairlens.render.plot.canvas import COLUMN, LINE, MARGIN, NUMBER, PAGE, TITLE
 from pairlens.render.plot.panel import Plan, paint
 from pairlens.render.plot.scale import BAR, draw_bar, plain, scale
-from pairlens.render.text import clean, equation
+from pairlens.render.text import clean, equation, forecast, meanings, without_note
 
-_FEW = 10  # columns of cells that fit into one column of a paper
+_FEW = 10  # columns that fit into one column of a paper, with those of effects and totals
 
 
 def heatmap(
@@ -31,33 +31,36 @@ def heatmap(
 ) -> tuple[Figure, Axes]:
     """Draw the matrix in colours: blue where two units add to the score, orange where they take from it.
 
-    Where the numbers fit into the cells, they are written there, with the sums of rows and columns in the margins.
+    The effects, where there are any, are a strip beside the matrix and one below it. Where the numbers fit into the
+    cells, they are written there, with the sums of rows and columns and the score without each unit in the margins.
     Where not all labels fit, the strongest units keep theirs.
 
     Args:
         e: the explanation.
         ax: axes to draw into; by default those of a new figure, as high as needed.
         width: of the new figure, in inches: by default 3.3, one column of a paper, or 6.9, two columns, if text b has
-            more than ten units.
+            more than ten units, or seven where there are effects.
         numbers: write the values into the cells; by default where they fit.
         special: show every special token; otherwise they are summed up in one row and one column.
-        limit: the value that has the strongest colour, to compare figures; by default the strongest pair's.
+        limit: the value that has the strongest colour, to compare figures; by default that of the strongest pair or
+            effect.
         title: a line above the matrix.
-        note: write the equation of the score below, and what the special tokens add.
+        note: write the equation of the score below, what the special tokens add, and how well deletions are predicted.
 
     Example:
         >>> from pairlens import Lens
         >>> e = Lens().explain("A cat sleeps.", "A kitten is asleep.", level="word")
         >>> figure, axes = heatmap(e, width=3.3)
         >>> [label.get_text() for label in axes.get_yticklabels()]
-        ['A', 'cat', 'sleeps', '.', 'sum']
+        ['A', 'cat', 'sleeps', '.', 'effects', 'sum', 'without']
     """
     cells = fold(e, special=special)
     with canvas.drawing([*cells.labels, clean(title or "")]) as pen:
         plan = Plan(pen, scale([cells], limit), numbers)
         if ax is not None:
             return _draw_into(ax, cells, plan, title)
-        full = canvas.inches(width if width is not None else COLUMN if cells.across.single <= _FEW else PAGE)
+        few = cells.across.single + 3 * cells.has_effects <= _FEW
+        full = canvas.inches(width if width is not None else COLUMN if few else PAGE)
         return _draw_figure(full, cells, plan, title, note)
 
 
@@ -65,7 +68,7 @@ def _draw_figure(full: float, cells: Cells, plan: Plan, title: str | None, note:
     """Draw the heat map into a new figure of the given width, with the colour bar and the notes below."""
     room = full - 2 * MARGIN
     panel = plan.fit(cells, room)
-    notes = plan.pen.wrap(_notes(cells), room) if note else []
+    notes = plan.pen.wrap(_notes(cells, "without" in panel.totals), room) if note else []
     top = MARGIN + (TITLE * LINE + 2 if title else 0.0) + panel.columns.depth
     bottom = top + panel.size[1]
     figure = canvas.sheet(full, bottom + BAR + len(notes) * NUMBER * LINE + MARGIN)
@@ -93,12 +96,22 @@ def _draw_into(ax: Axes, cells: Cells, plan: Plan, title: str | None) -> tuple[F
     return figure, ax
 
 
-def _notes(cells: Cells) -> list[str]:
-    """The equation of the score, and the sum of the pairs with special tokens if these are folded."""
+def _notes(cells: Cells, titled: bool) -> list[str]:
+    """The equation of the score in numbers and words, the forecast, and what folded special tokens add.
+
+    Args:
+        cells: what is drawn.
+        titled: whether the scores without a unit have a row and a column; otherwise they stand in the labels.
+    """
     e = cells.e
-    total = equation(e).replace("-", "−")
-    if not cells.down.folded and not cells.across.folded:
-        return [total]
     text_a, text_b = (np.array([unit.kind != "special" for unit in units]) for units in (e.units_a, e.units_b))
     special = float(e.matrix.sum() - e.matrix[np.ix_(text_a, text_b)].sum())
-    return [total, f"pairs with special tokens: {plain(special, 4)}"]
+    folded = (cells.down.folded or cells.across.folded) and round(special, 4)
+    notes = [
+        equation(e).replace("-", "−"),
+        f"pairs with special tokens: {plain(special, 4)}" if folded else "",
+        *(meanings(e) if cells.has_effects else []),
+        without_note(cells.without, "without" if titled else "number at a word"),
+        forecast(e).replace("-", "−"),
+    ]
+    return [note for note in notes if note]

@@ -139,7 +139,8 @@ def _compose(
     """Draw the panels in rows; with `shared` axes only the first column and the first row have labels."""
     with canvas.drawing([*(text for tile in tiles for text in (*tile.cells.labels, tile.title)), title or ""]) as pen:
         colours = scale([tile.cells for tile in tiles], limit)
-        plan = Plan(pen, colours, numbers, sums=False, tallest=_TALLEST)
+        strip = any(tile.cells.has_effects for tile in tiles) if shared else None
+        plan = Plan(pen, colours, numbers, sums=False, strip=strip, tallest=_TALLEST)
         room = canvas.inches(width) - 2 * MARGIN
         left = min(max(pen.width(label) for label in tiles[0].cells.down.labels), 0.2 * room) + 4 if shared else 0.0
         count = whole("columns", columns, 1) if columns is not None else _columns(tiles, room - left, pen, shared)

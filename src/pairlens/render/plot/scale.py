@@ -48,7 +48,7 @@ class Scale:
     @property
     def decimals(self) -> int:
         """How many decimals the numbers of this scale have."""
-        return decimals(self.limit, 2)
+        return max(decimals(self.limit, 2), 2 if self.limit <= 2 else 0)
 
 
 def scale(panels: Sequence[Cells], limit: float | None) -> Scale:
@@ -56,16 +56,17 @@ def scale(panels: Sequence[Cells], limit: float | None) -> Scale:
 
     Args:
         panels: the cells of all its panels.
-        limit: the value of the strongest colour; by default a round number for the strongest pair of units.
+        limit: the value of the strongest colour; by default a round number for the strongest pair or effect.
     """
     for e in (cells.e for cells in panels if not cells.values.size):
         raise InputError(f"there is nothing to draw: the texts have {len(e.units_a)} and {len(e.units_b)} units.")
     if limit is not None and not (isinstance(limit, int | float) and 0 < limit < math.inf):
         raise InputError(f"limit must be a positive number, not {limit!r}: the value that has the strongest colour.")
-    peak = max(float(np.abs(cells.units).max(initial=0.0)) for cells in panels)
+    peak = max(cells.peak for cells in panels)
     end = float(limit) if limit is not None else _round_up(peak or 1.0)
     measure = {"cosine": "cosine similarity", "dot": "dot product"}.get(str(panels[0].e.settings.get("measure")))
-    lower, upper = (any((sign * cells.values > end).any() for cells in panels) for sign in (-1, 1))
+    values = np.concatenate([part.ravel() for cells in panels for part in (cells.values, *cells.effects)])
+    lower, upper = (bool((sign * values > end).any()) for sign in (-1, 1))
     return Scale(end, f"contribution to the {measure or 'score'}", lower, upper)
 
 

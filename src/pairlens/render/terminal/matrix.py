@@ -13,9 +13,10 @@ from rich.style import Style
 from rich.text import Text
 
 from pairlens.attribution.explanation import Explanation
-from pairlens.render.axis import Cells, Grid, decimals, fold
+from pairlens.render.axis import Cells, decimals, fold
+from pairlens.render.deletion import Without
 from pairlens.render.terminal.style import Marks, cell_style
-from pairlens.render.text import signed
+from pairlens.render.text import signed, without_note
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,30 @@ class NumberFormat:
             return text
         return text.replace("0.", ".", 1) if float(text) else zero
 
-    def widths(self, table: Grid, labels: Sequence[str]) -> list[int]:
-        """The width of every column: that of its longest number, or more for its label."""
-        numbers = [max(len(self.write(value)) for value in column) for column in table.T]
-        return [max(n, min(cell_len(label), self.label)) for n, label in zip(numbers, labels, strict=True)]
+    def write_score(self, known: Without | None) -> str:
+        """The score without a unit, with a mark if it is a forecast; empty if it is not known."""
+        if known is None:
+            return ""
+        text = signed(known.score, min(self.decimals, 2)).lstrip("+")
+        return ("" if known.measured else "~") + (text.replace("0.", ".", 1) if self.bare else text)
+
+    def table(self, cells: Cells, zero: str = "0") -> list[list[str]]:
+        """The numbers of the cells, with the totals, and the score without each unit if that is known."""
+        rows = [[self.write(value, zero) for value in row] for row in cells.table]
+        down, across = cells.without
+        if not any((*down, *across)):
+            return rows
+        totals = [None] * len(cells.totals)
+        rows = [[*row, self.write_score(known)] for row, known in zip(rows, (*down, *totals), strict=True)]
+        return [*rows, [*map(self.write_score, (*across, *totals)), ""]]
+
+    def widths(self, table: Sequence[Sequence[str]], labels: Sequence[str], totals: Sequence[str]) -> list[int]:
+        """The width of every column: that of its longest number, or more for its label; totals come last."""
+        numbers = [max(map(len, column)) for column in zip(*table, strict=True)]
+        whole = max(self.label, 7) if self.label > 5 else self.label  # the names of totals are cut last
+        rooms = [self.label] * len(labels) + [whole] * len(totals)
+        named = zip(numbers, (*labels, *totals), rooms, strict=True)
+        return [max(n, min(cell_len(label), room)) for n, label, room in named]
 
 
 def matrix_lines(e: Explanation, width: int, special: bool, rows: int, marks: Marks) -> list[Text]:
@@ -53,21 +74,21 @@ def matrix_lines(e: Explanation, width: int, special: bool, rows: int, marks: Ma
         cells, form, head = plan(e, width, special, rows)
     if cells.across.hidden:  # with few columns, show fewer rows too
         cells, form, head = plan(e, width, special, min(rows, max(8, 3 * cells.across.single)))
-    down, across = cells.values.shape
-    labels_a, labels_b = (
-        [marks.write(label) for label in (*axis.labels, *cells.totals)] for axis in (cells.down, cells.across)
-    )
-    widths = form.widths(cells.table, labels_b)
-    peak = _peak(cells)
+    table = form.table(cells, marks.zero)
+    totals = _totals(cells)
+    labels_a, labels_b = ([marks.write(label) for label in axis.labels] for axis in (cells.down, cells.across))
+    styles = _styles(cells, len(table))
+    widths = form.widths(table, labels_b, totals)
+    labels_a, labels_b = [*labels_a, *totals], [*labels_b, *totals]
     lines = [Text(set_cell_size(" \\ ".join(names), head), style="dim", no_wrap=True)]
-    edge = [" " if j + 1 == across else "" for j in range(len(labels_b))]  # after the last coloured column
-    for label, room, end in zip(labels_b, widths, edge, strict=True):
-        lines[0].append(" " + marks.cell(label, room, right=True) + end, style="not dim bold")
-    for i, (label, numbers) in enumerate(zip(labels_a, cells.table, strict=True)):
+    last = cells.values.shape[1] - 1
+    edges = [" " * (j in (last, last + cells.has_effects)) for j in range(len(labels_b))]  # after coloured columns
+    for label, room, edge in zip(labels_b, widths, edges, strict=True):
+        lines[0].append(" " + marks.cell(label, room, right=True) + edge, style="not dim bold")
+    for label, numbers, shades in zip(labels_a, table, styles, strict=True):
         line = Text(marks.cell(label, head), style="bold", no_wrap=True)
-        for j, (value, room) in enumerate(zip(numbers, widths, strict=True)):
-            style = cell_style(value / peak) if i < down and j < across else Style(bold=False)
-            line.append(f" {form.write(value, marks.zero):>{room}}{edge[j]}", style=style)
+        for number, room, style, edge in zip(numbers, widths, shades, edges, strict=True):
+            line.append(f" {number:>{room}}", style=style).append(edge)
         line.rstrip()
         lines.append(line)
     return [*lines, Text(), *_legend(cells, names, width)]
@@ -83,12 +104,12 @@ def plan(e: Explanation, width: int, special: bool, rows: int) -> tuple[Cells, N
         return fold(e, special=special, rows=rows, columns=limit)
 
     def fits(cells: Cells, form: NumberFormat) -> bool:
-        widths = form.widths(cells.table, (*cells.across.labels, *cells.totals))
-        return sum(column + 1 for column in widths) < width - head
+        widths = form.widths(form.table(cells), cells.across.labels, _totals(cells))
+        return sum(column + 1 for column in widths) + cells.has_effects < width - head
 
     everything = columns(None)
     head = min(max(cell_len(label) for label in (*everything.down.labels, "effects")), 18 if width >= 80 else 10)
-    digits = decimals(_peak(everything))
+    digits = decimals(float(np.abs(everything.units).max(initial=0.0)) or 1.0)
     forms = [NumberFormat(digits, False, label) for label in (12, 9, 7)]
     forms += [NumberFormat(max(digits - 1, 0), True, label) for label in (9, 7, 6, 5, 4)]
     for form in forms:
@@ -102,15 +123,31 @@ def plan(e: Explanation, width: int, special: bool, rows: int) -> tuple[Cells, N
     return columns(few), form, head
 
 
-def _peak(cells: Cells) -> float:
-    return float(np.abs(cells.units).max(initial=0.0)) or 1.0
+def _totals(cells: Cells) -> tuple[str, ...]:
+    """The labels of the rows and columns after those of the values."""
+    return (*cells.totals, "without") if any(map(any, cells.without)) else cells.totals
+
+
+def _styles(cells: Cells, size: int) -> list[list[Style]]:
+    """The style of every number: pairs and effects are coloured on one scale."""
+    down, across = cells.values.shape
+    columns = across + len(_totals(cells))
+    plain, peak = Style(bold=False), (cells.peak or 1.0)
+
+    def style(i: int, j: int) -> Style:
+        coloured = (i < down and j < across + cells.has_effects) or (i < down + cells.has_effects and j < across)
+        return cell_style(cells.table[i, j] / peak) if coloured else plain
+
+    return [[style(i, j) for j in range(columns)] for i in range(size)]
 
 
 def _legend(cells: Cells, names: Sequence[str], width: int) -> list[Text]:
-    """What the colours mean, and how many units the lines "rest" and "special" sum up."""
+    """What the colours and the totals mean, and how many units the lines "rest" and "special" sum up."""
     down, across = cells.down, cells.across
     silent = ", all zero" if down.silent + across.silent == bool(down.folded) + bool(across.folded) else ""
     notes = [
+        "effects: what a word does by itself, whatever the other text says" * cells.has_effects,
+        without_note(cells.without, "without"),
         _note("rest", names, (down.hidden, across.hidden), "weaker unit"),
         _note("special", names, (down.folded, across.folded), "token", silent),
     ]

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from pairlens.attribution.explanation import Explanation, Pair
 from pairlens.render.axis import fold
+from pairlens.render.deletion import parts
 from pairlens.render.running import Piece, lay_out, to_pieces
 from pairlens.render.terminal.style import Marks, cell_style
 
@@ -30,9 +31,11 @@ def both_texts(e: Explanation, pairs: Sequence[Pair], special: bool, width: int,
         ("b", e.text_b, e.units_b, cells.across, [pair.column for pair in pairs], e.truncated_b),
     ):
         ranks: dict[int | None, list[int]] = {}
-        for rank, line in enumerate(map(axis.lines().__getitem__, places)):
-            if line is not None:
-                ranks.setdefault(line, []).append(rank)
+        places_of = axis.lines()
+        for rank, place in enumerate(places):
+            for unit in parts(units, place) or [place]:
+                if places_of[unit] is not None:
+                    ranks.setdefault(places_of[unit], []).append(rank)
         lines += _text(name, to_pieces(text, units, axis, ranks), ranks, styles, width, marks)
         if truncated:
             wrapped = textwrap.wrap(_TRUNCATED, max(width - 3, 20))

@@ -15,7 +15,7 @@ from pairlens.render.axis import decimals
 from pairlens.render.terminal.matrix import matrix_lines
 from pairlens.render.terminal.style import ASCII, UNICODE, Marks, bar_colour, cell_style
 from pairlens.render.terminal.texts import both_texts
-from pairlens.render.text import clean, equation, provenance, signed, tiny
+from pairlens.render.text import MEANINGS, SAMPLED, clean, forecast, number, provenance, signed, terms
 
 _ROWS = 24
 _BAR = 32
@@ -38,7 +38,9 @@ def view(
     pairs = e.top(top, special=special) or e.top(top)
     listed = [Text("strongest pairs", style="bold"), *_list(pairs, width, marks), Text()] if pairs else []
     texts = both_texts(e, pairs, special, width, marks)
-    return Group(*texts, Text(), *listed, *matrix_lines(e, width, special, rows, marks), Text(), *_sums(e, width))
+    return Group(
+        *texts, Text(), *listed, *matrix_lines(e, width, special, rows, marks), Text(), *_sums(e, width, marks)
+    )
 
 
 def _list(pairs: Sequence[Pair], width: int, marks: Marks) -> list[Text]:
@@ -54,7 +56,7 @@ def _list(pairs: Sequence[Pair], width: int, marks: Marks) -> list[Text]:
     scale = room / ((low + high) or 1.0)
     left = math.ceil(low * scale)
     lines = []
-    for rank, (pair, (a, b), number) in enumerate(zip(pairs, labels, numbers, strict=True), 1):
+    for rank, (pair, (a, b), value) in enumerate(zip(pairs, labels, numbers, strict=True), 1):
         length = abs(pair.value) * scale
         if pair.value < 0:
             bar = f"{(marks.right_half if length % 1 >= 0.5 else '') + marks.full * int(length):>{left}}"
@@ -62,28 +64,36 @@ def _list(pairs: Sequence[Pair], width: int, marks: Marks) -> list[Text]:
         else:
             bar = marks.full * int(length) + (marks.left_half if length % 1 >= 0.5 else "")
             drawn = Text.assemble(" " * left, marks.axis, (bar, bar_colour(pair.value)))
-        names = f"  {marks.cell(a, room_a)} {marks.between} {marks.cell(b, room_b)}  {number:>{digits}} "
+        names = f"  {marks.cell(a, room_a)} {marks.between} {marks.cell(b, room_b)}  {value:>{digits}} "
         lines.append(Text.assemble((f"{rank:>{order}}", cell_style(pair.value / peak)), names, drawn, no_wrap=True))
     return lines
 
 
-def _sums(e: Explanation, width: int) -> list[Text]:
-    """The equation of the score with the gaps of both texts, and the settings."""
-    gaps = f"(gap of the texts: {tiny(e.gap_a)}, {tiny(e.gap_b)})"
-    if e.settings.get("method") == "shapley":
-        worst = float(e.entry_error.max())
-        gaps = f"(standard error of a pair: at most {worst:.1g})" if worst else "(every deletion tried: exact)"
-    total = equation(e)
-    lines = [f"{total}   {gaps}"] if len(total) + len(gaps) + 3 <= width else [*_broken(total, width), gaps]
-    settings = textwrap.wrap(provenance(e), width)
-    return [*(Text(line, style="bold") for line in lines), *(Text(line, style="dim") for line in settings)]
+def _sums(e: Explanation, width: int, marks: Marks) -> list[Text]:
+    """The terms that add up to the score, what they mean, how far they can be trusted, and the settings."""
+    rows = [*terms(e), ("score", number(e.score), e.score)]
+    names, digits = max(len(name) for name, _, _ in rows), max(len(text) for _, text, _ in rows)
+    room = width - names - digits - 6
+    lines = [Text("what the score is made of", style="bold")]
+    for name, text, _ in rows:
+        line = Text(f"  {name:<{names}}  {text:>{digits}}", style="bold" if name == "score" else "", no_wrap=True)
+        meaning = MEANINGS.get(name, "")
+        if meaning and len(meaning) <= room:
+            line.append(f"  {meaning}", style="dim")
+        lines.append(line)
+        if len(meaning) > room:
+            lines += [Text(f"    {part}", style="dim") for part in textwrap.wrap(meaning, width - 4)]
+    known, error = forecast(e), _error(e)
+    style = "yellow" if e.forecast is not None and e.forecast.is_low else "bold"
+    notes = [*((line, style) for line in textwrap.wrap(known, width))]
+    settings = textwrap.wrap(provenance(e).replace("level ", "level\xa0"), width)  # a level stays on one line
+    notes += [(line.replace("\xa0", " "), "dim") for line in (*textwrap.wrap(error, width), *settings)]
+    return [*lines, Text(), *(Text(marks.write(line), style=style) for line, style in notes)]
 
 
-def _broken(total: str, width: int) -> list[str]:
-    """The equation on several lines, each of which begins with a sign."""
-    lines = [""]
-    for part in total.replace(" = ", "\n= ").replace(" + ", "\n+ ").split("\n"):
-        if lines[-1] and len(lines[-1]) + 1 + len(part) > width:
-            lines.append("  ")
-        lines[-1] += part if not lines[-1].strip() else f" {part}"
-    return lines
+def _error(e: Explanation) -> str:
+    """How exact the pairs of a method that samples are; empty for other methods."""
+    if e.settings.get("method") not in SAMPLED:
+        return ""
+    worst = float(e.entry_error.max(initial=0.0))
+    return f"standard error of a pair: at most {worst:.1g}" if worst else "every deletion tried: exact"
