@@ -22,13 +22,13 @@ def write_summary(folder: Path, summary: Mapping[str, Any]) -> Path:
     return write_file(folder / "summary.json", content.encode() + b"\n")
 
 
-def write_table(folder: Path, rows: Sequence[Record]) -> Path:
-    """Write table.csv and return its path; the first row names the columns."""
+def write_table(folder: Path, rows: Sequence[Record], stem: str = "table") -> Path:
+    """Write STEM.csv and return its path; the first row names the columns."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(rows[0]))
     writer.writeheader()
     writer.writerows(rows)
-    return write_file(folder / "table.csv", text.getvalue().encode())
+    return write_file(folder / f"{stem}.csv", text.getvalue().encode())
 
 
 def write_raw(folder: Path, stem: str, rows: Sequence[Record]) -> Path:

@@ -205,7 +205,7 @@ class Materials:
 
     def _measure(self, lens: Lens) -> str:
         """The measure that the user asked for, or the model's own."""
-        return resolve_treatment(lens.encoder, None, self._asked)[1]
+        return resolve_treatment(lens.encoder, None, self._asked, deletes=False)[1]
 
     def _entries(self, view: View, rows: Sequence[PairRow], lens: Lens) -> Iterator[tuple[PairRow, Explanation | str]]:
         """Every pair with its explanation, or with the reason why it has none."""

@@ -21,9 +21,11 @@ ROWS = 40
 
 
 WAYS = (
-    "A name such as “shapley, project” says how pairs were explained: the method, or the layer whose states integrated "
-    "Jacobians explain, and what became of the reference's part of the score: “project” takes it out, “ignore” leaves "
-    "it where it falls, as the papers do for models off the shelf, and “shift” is exact for adjusted models."
+    "A name such as “banzhaf, keep” says how pairs were explained: the method, or the layer whose states integrated "
+    "Jacobians explain, and what became of the references' part of the score. “Keep” shows it as a base and as effects "
+    "of single words, which are not among the pairs; “project” takes it out; “ignore” leaves it where it falls, as the "
+    "papers do for models off the shelf; “shift” is exact for adjusted models. The library's default is named first: "
+    "“banzhaf, keep”, weighted Banzhaf values, predicts best what deleting words does to the score."
 )
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 

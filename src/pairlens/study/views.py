@@ -1,4 +1,8 @@
-"""The ways in which a study explains its pairs: method, layer and reference terms."""
+"""The ways in which a study explains its pairs: method, layer and reference terms.
+
+Studies begin with the library's default: weighted Banzhaf values with reference terms kept, and for adjusted models and
+static embeddings integrated Jacobians. Tables, pictures and sentences name the method.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from typing import Any
 
 from pairlens.attribution.similarity import space_for
 from pairlens.lens import Lens
+from pairlens.methods import default_method
 
 SIBLINGS = {"raw": ("ignore", "shift")}
 """Reference terms that decompose the same embedding: one decomposition serves them all."""
@@ -53,7 +58,7 @@ class Choice:
     """The user's choice of views; None leaves a part of it to the study.
 
     Attributes:
-        method: "shapley", "fade", "integrated-jacobian", "occlusion" or "output".
+        method: "banzhaf", "shapley", "fade", "integrated-jacobian", "occlusion" or "output".
         layers: layers of integrated-jacobian; negative ones count from the end.
         reference_terms: "project", "shift", "keep" or "ignore".
     """
@@ -69,22 +74,35 @@ class Choice:
         """
         if self == Choice():
             papers = View("integrated-jacobian", papers_layer(lens), self.terms(lens)[-1])
-            return [papers] if static(lens) else [View("shapley", None, self.terms(lens)[0]), papers]
-        method = self.method or ("shapley" if self.layers is None and not static(lens) else "integrated-jacobian")
-        layers = _layers(lens, self.layers) if self.layers else [0 if method == "integrated-jacobian" else None]
-        return [View(method, layer, self.terms(lens)[0]) for layer in layers]
+            return [papers] if static(lens) else [self._of(lens, self._method(lens)), papers]
+        method = self._method(lens)
+        return [self._of(lens, method, layer) for layer in (_layers(lens, self.layers) if self.layers else [None])]
+
+    def _method(self, lens: Lens) -> str:
+        """The method that the user chose, or the library's default."""
+        return self.method or (default_method(lens.encoder, None).name if not self.layers else "integrated-jacobian")
+
+    def _of(self, lens: Lens, method: str, layer: int | None = None) -> View:
+        """The view of a method, with the library's default for what the user left open."""
+        if method == "integrated-jacobian" and layer is None:
+            layer = 0
+        chosen = self.reference_terms or lens.resolve(method=method, layer=layer).reference_terms
+        return View(method, layer, chosen)
 
     def sweep(self, lens: Lens) -> list[View]:
         """Integrated Jacobians at every layer, with each of the reference terms in question."""
         return [view for terms in self.terms(lens) for view in self.by_layer(lens, terms)]
 
     def by_layer(self, lens: Lens, terms: str | None = None) -> list[View]:
-        """Integrated Jacobians at every layer, with the default reference terms or others."""
+        """Integrated Jacobians at every layer, with their default reference terms or others."""
         layers = range(lens.layers + 1) if self.layers is None else _layers(lens, self.layers)
         return [View("integrated-jacobian", layer, terms or self.terms(lens)[0]) for layer in layers]
 
     def terms(self, lens: Lens) -> list[str]:
-        """The reference terms in question: the default and the papers' approximation, equal for adjusted models."""
+        """The reference terms of integrated Jacobians in question: the default and the papers' approximation.
+
+        For adjusted models they are one.
+        """
         if self.reference_terms is not None:
             return [self.reference_terms]
         return ["shift"] if lens.adjusted else ["project", "ignore"]

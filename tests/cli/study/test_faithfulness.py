@@ -33,7 +33,15 @@ def test_command_writes_its_files_and_a_second_run_resumes_or_refuses_other_sett
     done = invoke(*options)
     assert done.exit_code == 0, done.output
     folder = tmp_path / "out" / "faithfulness"
-    expected = {"journal.jsonl", "pairs.parquet", "pareto.png", "pareto.svg", "summary.json", "table.csv"}
+    expected = {
+        "journal.jsonl",
+        "pairs.parquet",
+        "pareto.png",
+        "pareto.svg",
+        "summary.json",
+        "table.csv",
+        "lengths.csv",
+    }
     assert {path.name for path in folder.iterdir()} == expected
     assert "shapley/16" in done.output
     assert f"saved {folder / 'summary.json'}" in done.output.replace("\n", "")
@@ -66,6 +74,7 @@ def test_larger_limit_begins_with_the_same_pairs(tmp_path):
         (["--layers", "7"], "layer 7 does not exist"),
         (["--reference-terms", "drop"], "unknown reference_terms 'drop'"),
         (["--measure", "cosinus"], "Did you mean 'cosine'"),
+        (["--level", "words"], "Did you mean 'word'"),
         (["--column-a", "x"], "--column-a and --column-b go together"),
     ],
 )
@@ -83,12 +92,15 @@ def test_missing_and_empty_data_are_refused(invoke, tmp_path):
     assert "holds no pairs that can be used" in done.output.replace("\n", " ")
 
 
-def test_shapley_is_most_faithful_and_noise_is_not_on_the_bundled_model(minilm):
-    pairs = [("A man plays the guitar.", "A person plays music."), ("It is not cold today.", "The weather is warm.")]
-    candidates = make_candidates(minilm, methods=["shapley", "output", "rollout", "random"], passes=[128])
+def test_banzhaf_predicts_best_and_shapley_agrees_with_shapley_values_on_the_bundled_model(minilm):
+    pairs = [("A man plays guitar on a small stage.", "A person plays old music for some people.")]
+    methods = ["banzhaf", "shapley", "output", "rollout", "random"]
+    candidates = make_candidates(minilm, methods=methods, passes=[128])
     result = judge(minilm, pairs, candidates, settings=JudgeSettings(checks=0), progress=False)
     rows = {row["candidate"]: row for row in result.table}
-    assert rows["shapley/128"]["shapley"] > 0.9
-    assert rows["shapley/128"]["shapley"] > rows["output"]["shapley"]
+    assert rows["shapley/128/keep"]["shapley"] > 0.9
+    assert rows["shapley/128/keep"]["shapley"] > rows["output/keep"]["shapley"]
+    assert result.table[0]["family"] == "banzhaf"
+    assert rows["banzhaf"]["r2_75"] > rows["shapley/keep"]["r2_75"]
     assert abs(rows["random"]["shapley"]) < 0.5
-    assert result.summary["yardstick"]["exact"] == 2
+    assert result.summary["yardstick"]["exact"] == 1

@@ -196,7 +196,7 @@ def test_one_study_prints_its_sentences(inputs, tmp_path):
     assert done.exit_code == 0, done.output
     assert "the strongest 5 % of the token pairs" in done.stdout
     summary = json.loads((tmp_path / "cumulative" / "summary.json").read_text(encoding="utf-8"))
-    assert summary["settings"]["explained_by"] == ["shapley, project", "layer 2, project", "layer 2, ignore"]
+    assert summary["settings"]["explained_by"] == ["banzhaf, keep", "layer 2, project", "layer 2, ignore"]
     assert summary["settings"]["pairs"] == 3
 
 

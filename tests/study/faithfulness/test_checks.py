@@ -12,12 +12,16 @@ def test_cost_is_in_forward_passes_per_text(result):
     units = np.mean([sum(record["units"]) for record in result.judged[:2]]) / 2
     # One pass without each unit, which is shorter; besides the whole text, the empty text and the output.
     assert units * 0.8 < rows["occlusion"]["cost"] < units + 3
-    assert rows["shapley/32"]["cost"] < 32
+    assert rows["shapley/32/keep"]["cost"] < 32
 
 
 def test_explanations_under_random_weights_do_not_correlate_with_the_models(result):
-    sanity = result.summary["sanity"]
-    for name in ("shapley", "integrated-jacobian/2/project"):
-        assert list(sanity[name]) == ["1", "3"]  # the last layer random, and all three
-        assert abs(sanity[name]["3"]) < 0.6
-    assert max(abs(value) for value in sanity["random"].values()) < 0.4
+    rows = {row["candidate"]: row for row in result.table}
+    for name in ("banzhaf", "shapley/keep", "integrated-jacobian/2/project"):
+        assert abs(rows[name]["sanity"]) < 0.6
+    assert abs(rows["random"]["sanity"]) < 0.5
+
+
+def test_cost_is_counted_for_each_candidate_that_shares_a_decomposition(result):
+    rows = {row["candidate"]: row for row in result.table}
+    assert rows["shapley/32/project"]["cost"] == rows["shapley/32/keep"]["cost"] > 4

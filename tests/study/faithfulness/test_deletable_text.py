@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from judging import PAIRS, deletable_texts
-from pairlens.study.faithfulness.deletable_text import DeletableText, text_matrix
+from pairlens.study.faithfulness.deletable_text import DeletableText
 from pairlens.study.faithfulness.text_at_layer import layered_encoder
 
 
@@ -22,7 +22,7 @@ def test_deleting_a_unit_removes_its_token_id_and_closes_up_the_positions(lens, 
     left = np.ones((2, text.count), dtype=bool)
     left[1, 2] = False
     ids = text.text.features["input_ids"][0].tolist()
-    del ids[int(np.flatnonzero(text.units)[2])]
+    del ids[int(text.players[2])]
     model: Any = layered_encoder(lens).sentence_transformer
     features = {"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, len(ids), dtype=torch.long)}
     with torch.no_grad():
@@ -49,8 +49,12 @@ def test_whole_and_without_each_are_embeddings_of_all_units_and_of_all_but_one(t
         assert np.array_equal(without_each[unit], text.embed(left[None])[0])
 
 
-def test_text_matrix_leaves_out_special_tokens(lens):
-    text_a, text_b = deletable_texts(lens, *PAIRS[0])
-    e = lens.explain(*PAIRS[0], method="output", level="token")
-    assert e.matrix.shape == (text_a.count + 2, text_b.count + 2)  # [CLS] and [SEP]
-    assert np.array_equal(text_matrix(e, text_a, text_b), e.matrix[1:-1, 1:-1])
+def test_deleting_a_word_removes_all_its_tokens(lens):
+    (text,) = deletable_texts(lens, "Prices rose re-opened.", level="word")
+    (tokens,) = deletable_texts(lens, "Prices rose re-opened.")
+    assert text.count < tokens.count
+    labels = [next(i for i, unit in enumerate(text.units) if unit.end >= token.end) for token in tokens.units[1:-1]]
+    left = np.ones((1, text.count), dtype=bool)
+    left[0, 2] = False
+    remaining = np.array([[label != text.players[2] for label in labels]])
+    assert np.allclose(text.embed(left), tokens.embed(remaining), atol=1e-6)

@@ -7,7 +7,7 @@ import pytest
 
 from judging import PAIRS, deletable_texts, given_matrix
 from pairlens import InputError
-from pairlens.study.faithfulness import JudgeSettings, judge
+from pairlens.study.faithfulness import JudgeSettings, judge, make_candidates
 from pairlens.study.faithfulness.evaluation import leave_one_out_losses, whole_score
 from pairlens.study.statistics import score
 
@@ -38,7 +38,27 @@ def test_leave_one_out_is_one_for_the_measured_losses_and_minus_one_for_their_ne
     ]
     result = judge(lens, PAIRS[:1], candidates, settings=JudgeSettings(checks=0), progress=False)
     values = {row["candidate"]: row["leave_one_out"] for row in result.table}
-    assert values == {"losses": pytest.approx(1.0), "negated": pytest.approx(-1.0)}
+    assert (values["losses"], values["negated"]) == (pytest.approx(1.0), pytest.approx(-1.0))
+
+
+def test_leave_one_out_predicts_leave_one_out_exactly(lens):
+    candidates = make_candidates(lens, methods=["occlusion", "output"])
+    for level in ("word", "token"):
+        result = judge(lens, PAIRS, candidates, settings=JudgeSettings(checks=0, level=level), progress=False)
+        rows = {row["candidate"]: row for row in result.table}
+        assert rows["occlusion"]["leave_one_out"] == pytest.approx(1.0, abs=1e-9)
+        assert rows["occlusion"]["claimed"] == pytest.approx(1.0, abs=1e-3)
+        assert rows["output/keep"]["leave_one_out"] < 0.99
+
+
+def test_texts_of_one_word_have_no_correlations_and_no_r2(lens):
+    pairs = [("Coffee", "Tea")]
+    candidates = make_candidates(lens, methods=["banzhaf", "occlusion", "faith-shap", "shapley-taylor", "random"])
+    result = judge(lens, pairs, candidates, settings=JudgeSettings(checks=1), progress=False)
+    for row in result.table:
+        assert row["pairs"] == 1
+        assert row["shapley"] is row["leave_one_out"] is None
+        assert (row["r2_75"] is None) is (row["candidate"] != "random")
 
 
 def test_leave_one_out_loss_is_the_fall_of_the_models_score(lens):
@@ -64,3 +84,8 @@ def test_whole_score_is_the_score_of_the_lens(lens, measure):
 def test_wrong_settings_are_refused(option, value):
     with pytest.raises(InputError, match=f"{option} must be a whole number"):
         JudgeSettings(**{option: value})
+
+
+def test_levels_are_word_and_token():
+    with pytest.raises(InputError, match="unknown level 'sentence'"):
+        JudgeSettings(level="sentence")

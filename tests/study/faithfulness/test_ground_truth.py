@@ -7,10 +7,16 @@ import itertools
 import numpy as np
 
 from judging import deletable_texts
-from pairlens.study.faithfulness.ground_truth import AGREEMENT, FIRST_PASSES, ground_truth, sampler, shapley_values
+from pairlens.study.faithfulness.ground_truth import (
+    AGREEMENT,
+    can_be_sampled,
+    ground_truth,
+    sampler,
+    shapley_values,
+)
 from pairlens.study.statistics import spearman
 
-TEXTS = "He sings well, and she reads.", "I do not drink coffee."
+TEXTS = "He sings well, and she reads.", "I do not drink the old coffee here."
 
 
 def test_exact_values_are_the_mean_over_all_orders(lens):
@@ -24,14 +30,15 @@ def test_exact_values_are_the_mean_over_all_orders(lens):
             left[step + 1 :, unit] = True
         expected[list(order)] += np.diff(text.embed(left), axis=0) / len(orders)
     contributions = shapley_values(text, sampler(text, seed=1), passes=0)
-    assert np.allclose(contributions.values[text.units], expected, atol=1e-9)
+    assert np.allclose(contributions.values[text.players], expected, atol=1e-9)
     assert contributions.gap < 1e-9
-    assert not contributions.values[~text.units].any()
+    assert not np.delete(contributions.values, text.players, axis=0).any()
 
 
 def test_sampled_values_agree_with_exact_ones(lens):
     text_a, text_b = deletable_texts(lens, *TEXTS)
-    assert 2**text_a.count > FIRST_PASSES
+    assert can_be_sampled(text_a, text_b)
+    assert not can_be_sampled(text_a, deletable_texts(lens, "one two")[0])
     exact = ground_truth(lens, text_a, text_b, "cosine", exact=4096)
     text_a, text_b = deletable_texts(lens, *TEXTS)  # without the embeddings that the exact values needed
     sampled = ground_truth(lens, text_a, text_b, "cosine", exact=0)
@@ -41,7 +48,7 @@ def test_sampled_values_agree_with_exact_ones(lens):
     assert sampled.agreement >= AGREEMENT
     agreement = spearman(sampled.matrix, exact.matrix)
     assert agreement is not None
-    assert agreement >= AGREEMENT
+    assert agreement >= 0.95
 
 
 def test_more_passes_keep_the_subsets_tried_before(lens):

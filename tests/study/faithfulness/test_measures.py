@@ -8,14 +8,14 @@ import math
 import numpy as np
 import pytest
 
-from pairlens.study.faithfulness.measures import bootstrap, deletion_steps, fall_area
+from pairlens.study.faithfulness.measures import bootstrap, deletion_steps, fall_area, insertion_steps
 
 
 def test_deletion_steps_delete_the_units_of_each_pair_once():
     # Pairs (0, 1), (0, 0), (1, 1), (3, 2), …: half of b is its unit 1; half of a is its units 0 and 1.
     order = np.array([1, 0, 4, 11, 2, 3, 5, 6, 7, 8, 9, 10])
     steps = deletion_steps(order, 4, 3)
-    assert [step.deleted for step in steps] == [0, 2, 3]
+    assert [step.changed for step in steps] == [0, 2, 3]
     assert steps[1].left_a.tolist() == [False, True, True, True]
     assert steps[1].left_b.tolist() == [True, False, True]
     assert steps[2].left_a.tolist() == [False, False, True, True]
@@ -38,7 +38,7 @@ def test_fall_area_of_an_additive_score_equals_the_area_by_hand():
     def area(order: list[int]) -> float:
         steps = deletion_steps(np.array(order), 4, 1)
         scores = np.array([weights[step.left_a].sum() for step in steps])
-        return fall_area(scores, np.array([step.deleted for step in steps]))
+        return fall_area(scores, np.array([step.changed for step in steps]))
 
     # The first pair deletes a unit of a and the only one of b, of three deletions in all: at 2/3 the fall is 4, at 1
     # it is 6.
@@ -46,6 +46,18 @@ def test_fall_area_of_an_additive_score_equals_the_area_by_hand():
     assert area([3, 2, 1, 0]) == pytest.approx(2 / 3 * 0 / 2 + 1 / 3 * (0 + 1) / 2)
     mean = np.mean([area(list(order)) for order in itertools.permutations(range(4))])
     assert area([3, 2, 1, 0]) < mean < area([0, 1, 2, 3])
+
+
+def test_insertion_steps_put_missing_units_back_until_both_texts_are_whole():
+    start_a, start_b = np.array([True, False, False, True]), np.array([False, True, True])
+    # Pairs (1, 2), (0, 1), (1, 0), (2, 0), …: unit 1 of a, nothing new, unit 0 of b, unit 2 of a.
+    steps = insertion_steps(np.array([5, 1, 3, 6, 0]), start_a, start_b)
+    assert [step.changed for step in steps] == [0, 1, 2, 3]
+    assert steps[0].left_a.tolist() == start_a.tolist()
+    assert steps[1].left_a.tolist() == [True, True, False, True]
+    assert steps[1].left_b.tolist() == start_b.tolist()
+    assert steps[-1].left_a.all()
+    assert steps[-1].left_b.all()
 
 
 def test_bootstrap_interval_is_that_of_a_mean_and_depends_on_the_seed_alone():

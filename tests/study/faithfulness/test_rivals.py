@@ -84,11 +84,24 @@ def test_rivals_refuse_black_boxes():
 # Token cosines.
 
 
-def test_bertscore_is_the_cosine_of_output_states(lens):
+def test_bertscore_is_a_multiple_of_the_cosines_of_output_states(lens):
     model = layered_encoder(lens).sentence_transformer
     states = [model.encode(text, output_value="token_embeddings").numpy() for text in (A, B)]
     unit_a, unit_b = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in states)
-    assert np.allclose(rivals.bertscore(lens, A, B, "cosine").matrix, unit_a @ unit_b.T, atol=1e-5)
+    e = rivals.bertscore(lens, A, B, "cosine")
+    assert np.abs(e.matrix).sum() == pytest.approx(abs(e.score))
+    factor = np.abs(e.matrix).sum() / np.abs(unit_a @ unit_b.T).sum()
+    assert np.allclose(e.matrix, unit_a @ unit_b.T * factor, atol=1e-5)
+
+
+def test_word_cosine_is_a_multiple_of_the_cosines_of_words_embedded_alone(lens):
+    a, b = "tea coffee", "the music here"
+    e = rivals.explain_by_rival("word-cosine", lens, a, b, "cosine", "word")
+    vectors = [layered_encoder(lens).sentence_transformer.encode(text.split()) for text in (a, b)]
+    unit_a, unit_b = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in vectors)
+    cosines = unit_a @ unit_b.T
+    assert not e.matrix[[0, -1]].any()  # special tokens
+    assert np.allclose(e.matrix[1:-1, 1:-1] / np.abs(e.matrix).sum(), cosines / np.abs(cosines).sum(), atol=1e-5)
 
 
 # Gradient × input.

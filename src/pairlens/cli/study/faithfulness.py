@@ -25,7 +25,7 @@ WIDE = 120
 """The width of a terminal, in columns, from which on intervals are shown."""
 WILD = 10
 """From this size on, a measure is shown without digits and interval."""
-SHOWN = ("r2_50", "r2_75", "r2_90", "leave_one_out", "claimed", "shapley", "deletion_whole", "cost", "passes")
+SHOWN = ("r2_50", "r2_75", "r2_90", "leave_one_out", "claimed", "shapley", "cost", "passes")
 
 
 @session()
@@ -156,6 +156,5 @@ def _cell(row: dict[str, Any], name: str, wide: bool) -> str:
         return f"{value:.3g}"
     if abs(value) >= WILD:
         return f"{value:.0f}"
-    digits = 3 if name == "deletion_whole" else 2
-    half = f" ±{(row[f'{name}_high'] - row[f'{name}_low']) / 2:.{digits}f}" if wide else ""
-    return f"{value:.{digits}f}{half}"
+    half = f" ±{(row[f'{name}_high'] - row[f'{name}_low']) / 2:.2f}" if wide else ""
+    return f"{value:.2f}{half}"

@@ -52,15 +52,15 @@ COMMON: dict[str, Option] = {
 """The options of every study, with their defaults."""
 _how, _with = partial(_option, panel="How to explain"), partial(_option, panel="What it needs besides")
 METHOD = (
-    "shapley, fade, integrated-jacobian, occlusion or output. By default shapley, and beside it the papers' settings: "
-    "integrated-jacobian three quarters up the layers, reference terms ignored."
+    "banzhaf, shapley, fade, integrated-jacobian, occlusion or output. By default the library's default, banzhaf, and "
+    "beside it the papers' settings: integrated-jacobian three quarters up the layers, reference terms ignored."
 )
 SWEEP = "How many of the pairs are explained at every layer. By default 40, and 5 for convergence."
 WORDS = "A word is the sum of its tokens, or their mean as in the paper. By default sum."
 SPECIFIC: dict[str, Option] = {
     "method": _how(str | None, help=METHOD),
     "layer": _how(str | None, help="Layers of integrated-jacobian, with commas between; -1 is the last."),
-    "reference_terms": _how(str | None, help="project, shift, keep or ignore."),
+    "reference_terms": _how(str | None, help="keep, project, shift or ignore."),
     "tol": _how(float, default=1e-3, help="The largest relative gap of a text. By default 0.001."),
     "sweep": _how(int | None, min=1, help=SWEEP),
     "points": _how(int, default=512, min=2, help="The most equal steps of an integral. By default 512."),

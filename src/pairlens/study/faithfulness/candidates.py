@@ -1,24 +1,29 @@
-"""The explanations that the judge compares: pairlens's own methods with their options, and the rivals."""
+"""The explanations that the judge compares: pairlens's own methods with their options, other values, and the rivals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pairlens.attribution import TREATMENTS, Explanation
+from pairlens.attribution import TREATMENTS, Contributions, Explanation, space_for
 from pairlens.errors import InputError, choose, whole
 from pairlens.lens import Lens
 from pairlens.methods import Method
+from pairlens.methods.banzhaf import Banzhaf
 from pairlens.methods.fade import Fade
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion
-from pairlens.methods.shapley import NEAR, Shapley
-from pairlens.study.faithfulness.rivals import RIVALS
+from pairlens.methods.shapley import Shapley
+from pairlens.study.faithfulness.other_values import FaithShap, KrigedLinear, LeastSquares, Mixture, ShapleyTaylor
+from pairlens.study.faithfulness.rivals import RIVALS, explain_by_rival
 
-METHODS = ("integrated-jacobian", "fade", "output", "occlusion", "shapley", *RIVALS)
-REFERENCE_TERMS = ("project", "ignore")
-PASSES = (64, 128, 200)
+OTHERS = ("least-squares", "mixture", "kriging", "faith-shap", "shapley-taylor")
+"""Other values of the literature, which a lens does not offer."""
+METHODS = ("banzhaf", "shapley", "occlusion", "integrated-jacobian", "fade", "output", *OTHERS, *RIVALS)
+REFERENCE_TERMS = ("keep", "project", "ignore")
+PASSES = {"banzhaf": (32, 64), "shapley": (64,)}
+"""Forward passes per text of further candidates, beside the default budgets."""
 
 
 @dataclass(frozen=True)
@@ -39,19 +44,26 @@ class Candidate:
     reference_terms: str | None = None
     tol: float = 1e-3
 
-    def explain(self, lens: Lens, a: str, b: str, measure: str) -> Explanation:
-        """The explanation of a pair at token level."""
+    def decompose(self, lens: Lens, a: str, b: str, measure: str, level: str) -> list[Contributions]:
+        """The contributions of both texts; none for a rival."""
         if self.rival:
-            return RIVALS[self.family](lens, a, b, measure)
-        return lens.explain(
-            a,
-            b,
-            method=self.method,
-            reference_terms=self.reference_terms,
-            measure=measure,
-            level="token",
-            tol=self.tol,
-        )
+            return []
+        options: dict[str, Any] = {"method": self.method, "reference_terms": self.reference_terms, "tol": self.tol}
+        return list(lens.decompose([a, b], measure=measure, level=level, progress=False, **options))
+
+    def compare(
+        self, lens: Lens, a: str, b: str, measure: str, level: str, contributions: Sequence[Contributions]
+    ) -> Explanation:
+        """The explanation of a pair from what `decompose` returned."""
+        if self.rival:
+            return explain_by_rival(self.family, lens, a, b, measure, level)
+        return lens.compare(*contributions, reference_terms=self.reference_terms, measure=measure)
+
+    def decomposition_key(self, measure: str) -> Hashable:
+        """Equal for candidates with the same contributions, which differ in their reference terms alone."""
+        if self.reference_terms is None:
+            return self.name
+        return self.method, self.tol, space_for(self.reference_terms, measure)
 
     @property
     def rival(self) -> bool:
@@ -72,7 +84,7 @@ def make_candidates(
     methods: Sequence[str] = METHODS,
     layers: Sequence[int] | None = None,
     reference_terms: Sequence[str] = REFERENCE_TERMS,
-    passes: Sequence[int] = PASSES,
+    passes: Sequence[int] | None = None,
     paths: Sequence[int] = (),
     seed: int = 0,
     tol: float = 1e-3,
@@ -83,8 +95,9 @@ def make_candidates(
         lens: the model.
         methods: names from `METHODS`.
         layers: layers of integrated-jacobian; by default 0, the middle and the last but one.
-        reference_terms: treatments for integrated-jacobian; the other methods use "project".
-        passes: forward passes per text of further shapley candidates, beside the default.
+        reference_terms: treatments for the methods that integrate. Those that delete use "keep", as a lens does, and
+            shapley "project" too.
+        passes: forward passes per text of further banzhaf and shapley candidates, by default those of `PASSES`.
         paths: numbers of random paths of further fade candidates, beside the straight path.
         seed: of methods that sample.
         tol: the largest gap, for methods that integrate.
@@ -93,34 +106,58 @@ def make_candidates(
         choose("method", name, METHODS)
     for name in reference_terms:
         choose("reference_terms", name, TREATMENTS)
+    budgets = PASSES if passes is None else dict.fromkeys(PASSES, tuple(whole("passes", n, 4) for n in passes))
+    fades = {"fade": Fade()} | {f"fade/{n} paths": Fade(paths=whole("paths", n, 2), seed=seed) for n in paths}
+    jacobians = {f"integrated-jacobian/{n}": IntegratedJacobian(n) for n in _check_layers(lens, layers)}
+    shapleys = {f"shapley/{n}": Shapley(passes=n, seed=seed) for n in budgets["shapley"]}
 
-    def candidate(name: str, method: str | Method, terms: str = "project") -> Candidate:
-        return Candidate(name, name.split("/")[0], method, terms, tol)
+    def with_terms(named: dict[str, Any], terms: Sequence[str]) -> list[Candidate]:
+        return [
+            Candidate(f"{name}/{term}", name.split("/")[0], method, term, tol)
+            for name, method in named.items()
+            for term in terms
+        ]
 
     families = {
-        "integrated-jacobian": [
-            candidate(f"integrated-jacobian/{layer}/{terms}", IntegratedJacobian(layer), terms)
-            for layer in _check_layers(lens, layers)
-            for terms in reference_terms
-        ],
-        "fade": [
-            candidate("fade", Fade()),
-            candidate("fade/keep", Fade(positions="keep")),
-            *(candidate(f"fade/{count} paths", Fade(paths=whole("paths", count, 2), seed=seed)) for count in paths),
-        ],
-        "output": [candidate("output", "output")],
-        "occlusion": [candidate("occlusion", Occlusion())],
-        "shapley": [
-            candidate(f"shapley/near {NEAR:g}", Shapley(near=NEAR, seed=seed)),  # the default of a lens
-            candidate("shapley", Shapley(seed=seed)),
-            *(candidate(f"shapley/{count}", Shapley(passes=whole("passes", count, 1), seed=seed)) for count in passes),
-        ],
+        "banzhaf": _banzhaf(budgets["banzhaf"], seed, tol),
+        "shapley": with_terms({"shapley": Shapley(seed=seed), **shapleys}, ("keep", "project")),
+        "occlusion": [Candidate("occlusion", "occlusion", Occlusion(), "keep", tol)],
+        "integrated-jacobian": with_terms(jacobians, reference_terms),
+        # Fade's reference is the empty text, as that of methods that delete; "ignore" would be a third of all the time.
+        "fade": with_terms(fades, [terms for terms in reference_terms if terms != "ignore"]),
+        "output": with_terms({"output": IntegratedJacobian(-1)}, reference_terms),
+        **{name: [Candidate(*entry, "keep", tol) for entry in _others(name, seed)] for name in OTHERS},
         **{name: [Candidate(name, name)] for name in RIVALS},
     }
     candidates = [one for name in dict.fromkeys(methods) for one in families[name]]
     if not candidates:
         raise InputError(f"there is nothing to judge: give methods, of {', '.join(METHODS)}.")
     return candidates
+
+
+def _banzhaf(passes: Sequence[int], seed: int, tol: float) -> list[Candidate]:
+    """The default of a lens, other budgets, and compounds."""
+    named = {
+        "banzhaf": Banzhaf(seed=seed),
+        **{f"banzhaf/{count}": Banzhaf(passes=count, seed=seed) for count in passes},
+        "banzhaf/compounds": Banzhaf(compounds=8, passes=100, seed=seed),
+    }
+    return [Candidate(name, "banzhaf", method, "keep", tol) for name, method in named.items()]
+
+
+def _others(name: str, seed: int) -> list[tuple[str, str, Method]]:
+    """The candidates of one of `OTHERS`: name, family and method."""
+    methods: dict[str, dict[str, Method]] = {
+        "least-squares": {
+            "least-squares/64": LeastSquares(passes=64, seed=seed),
+            "least-squares/64/p 0.75": LeastSquares(passes=64, keep=0.75, seed=seed),
+        },
+        "mixture": {"mixture/64": Mixture(passes=64, seed=seed)},
+        "kriging": {"kriging/64": KrigedLinear(passes=64, seed=seed)},
+        "faith-shap": {"faith-shap": FaithShap(seed=seed)},
+        "shapley-taylor": {"shapley-taylor": ShapleyTaylor(seed=seed)},
+    }
+    return [(candidate, name, method) for candidate, method in methods[name].items()]
 
 
 def _check_layers(lens: Lens, layers: Sequence[int] | None) -> list[int]:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 import warnings
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from pairlens.attribution import MEASURES, Explanation
+from pairlens.attribution import MEASURES, Contributions, Explanation
 from pairlens.errors import InputError, ModelError, PairlensError, ReferenceWarning, choose, whole
 from pairlens.lens import Lens
 from pairlens.model import Encoder
-from pairlens.shapes import Matrix, PerUnitA, PerUnitB
+from pairlens.shapes import Array, Matrix, PerUnitA, PerUnitB
 from pairlens.study.faithfulness.candidates import Candidate
 from pairlens.study.faithfulness.checks import Checks
-from pairlens.study.faithfulness.deletable_text import DeletableText, text_matrix
+from pairlens.study.faithfulness.curves import PairCurves
+from pairlens.study.faithfulness.deletable_text import DeletableText
 from pairlens.study.faithfulness.ground_truth import ground_truth
-from pairlens.study.faithfulness.measures import deletion_steps, fall_area
-from pairlens.study.statistics import Record, mean_of, score, spearman
+from pairlens.study.faithfulness.measures import claimed_ratio, top_agreement
+from pairlens.study.faithfulness.random_deletions import draw_deletions, prediction_measures
+from pairlens.study.faithfulness.score_model import ScoreModel
+from pairlens.study.statistics import Record, mean_of, pearson, score, spearman
+
+LEVELS = ("word", "token")
+LONGEST_CHECKED = 15
+"""Pairs with a longer text, in units, are not checked: a few of them would take most of the time."""
 
 
 @dataclass(frozen=True)
@@ -31,19 +38,34 @@ class JudgeSettings:
     Attributes:
         seed: of all random draws.
         checks: the number of pairs that also get the expensive measures: sanity, stability and cost in forward passes.
-            On such a pair they take as long as all other measures together.
+            They take twice as long as all explanations together, so only pairs of at most 15 units a text get them.
         draws: random orders of the pair-deletion curve.
         measure: "cosine" or "dot"; None for the model's own.
+        level: "word" or "token", what is deleted and explained.
     """
 
     seed: int = 0
-    checks: int = 10
+    checks: int = 30
     draws: int = 8
     measure: str | None = None
+    level: str = "word"
 
     def __post_init__(self) -> None:
         for name, low in (("seed", 0), ("checks", 0), ("draws", 1)):
             whole(name, getattr(self, name), low)
+        choose("level", self.level, LEVELS)
+
+
+class Explained(NamedTuple):
+    """A candidate's explanation of a pair.
+
+    Attributes:
+        explanation: the explanation.
+        tried: the subsets of each text's deletable units that were tried, (tried, count); None where none was.
+    """
+
+    explanation: Explanation
+    tried: tuple[Array | None, Array | None]
 
 
 class PairEvaluator:
@@ -63,7 +85,7 @@ class PairEvaluator:
         self.candidates = candidates
         self.settings = settings
         self.measure = choose("measure", settings.measure or lens.measure, MEASURES)
-        self._checks = Checks(lens, self.encoder, candidates, self.measure, settings.seed)
+        self._checks = Checks(lens, self.encoder, candidates, self.measure, settings.level, settings.seed)
 
     def describe_model(self) -> Record:
         """The model's entries of a result's settings."""
@@ -75,7 +97,7 @@ class PairEvaluator:
         Args:
             a: one text.
             b: the other.
-            check: whether to take the expensive measures too.
+            check: whether to take the expensive measures too, if neither text is long.
         """
         try:
             texts = [self.encoder.read(text) for text in (a, b)]
@@ -83,76 +105,78 @@ class PairEvaluator:
             return {"skipped": str(error)}
         if any(text.truncated for text in texts):
             return {"skipped": "longer than the model takes"}
-        text_a, text_b = (DeletableText(self.encoder, text, self.measure) for text in texts)
+        text_a, text_b = (DeletableText(self.encoder, text, self.measure, self.settings.level) for text in texts)
         with warnings.catch_warnings():
             # Under random weights a large base is normal.
             warnings.simplefilter("ignore", ReferenceWarning)
             truth = ground_truth(self.lens, text_a, text_b, self.measure)
-            explanations, values = self._explain(a, b)
-            areas = self._deletion_areas(explanations, text_a, text_b)
-            losses = leave_one_out_losses(text_a, text_b, self.measure)
-            for name, e in explanations.items():
-                values[name] |= _rank_measures(e, text_a, text_b, truth.matrix, losses) | areas[name]
+            explained, values = self._explain(text_a, text_b)
+            models = {name: ScoreModel(one.explanation, text_a, text_b) for name, one in explained.items()}
+            self._measure(text_a, text_b, explained, models, truth.matrix, values)
             record: Record = {
-                "check": check,
+                "check": check and max(text_a.count, text_b.count) <= LONGEST_CHECKED,
                 "score": whole_score(text_a, text_b, self.measure),
                 "units": [text_a.count, text_b.count],
                 "yardstick": {"agreement": truth.agreement, "passes": truth.passes, "exact": truth.exact},
             }
-            if check:
-                record |= self._checks.run(text_a, text_b, explanations, values, truth)
+            if record["check"]:
+                record |= self._checks.run(text_a, text_b, models, values, truth)
         return {**record, "candidates": values}
 
-    def _explain(self, a: str, b: str) -> tuple[dict[str, Explanation], dict[str, Record]]:
-        """Every candidate's explanation, and its seconds and gap, or the reason why there is none."""
-        explanations: dict[str, Explanation] = {}
+    def _explain(self, a: DeletableText, b: DeletableText) -> tuple[dict[str, Explained], dict[str, Record]]:
+        """Every candidate's explanation, and its seconds, passes and gap, or the reason why there is none."""
+        explained: dict[str, Explained] = {}
         values: dict[str, Record] = {}
+        shared: dict[Hashable, tuple[list[Contributions], float]] = {}
+        options = (self.lens, a.text.text, b.text.text, self.measure, self.settings.level)
         for candidate in self.candidates:
-            start = time.perf_counter()
+            key = candidate.decomposition_key(self.measure)
             try:
-                e = candidate.explain(self.lens, a, b, self.measure)
+                if key not in shared:
+                    start = time.perf_counter()
+                    contributions = candidate.decompose(*options)
+                    shared[key] = contributions, time.perf_counter() - start
+                contributions, seconds = shared[key]
+                start = time.perf_counter()
+                e = candidate.compare(*options, contributions)
             except PairlensError as error:
                 values[candidate.name] = {"skipped": str(error)}
                 continue
-            seconds = time.perf_counter() - start
-            explanations[candidate.name] = e
-            values[candidate.name] = {"seconds": seconds, "gap": (e.gap_a + e.gap_b) / 2}
-        return explanations, values
+            tried = _tried(contributions, a, b)
+            explained[candidate.name] = Explained(e, tried)
+            passes = mean_of(len(subsets) for subsets in tried if subsets is not None)
+            seconds += time.perf_counter() - start
+            values[candidate.name] = {"seconds": seconds, "passes": passes, "gap": (e.gap_a + e.gap_b) / 2}
+        return explained, values
 
-    def _deletion_areas(
-        self, explanations: Mapping[str, Explanation], a: DeletableText, b: DeletableText
-    ) -> dict[str, Record]:
-        """The areas of all candidates' pair-deletion curves, with one batch of forward passes per text."""
+    def _measure(
+        self,
+        a: DeletableText,
+        b: DeletableText,
+        explained: Mapping[str, Explained],
+        models: Mapping[str, ScoreModel],
+        truth: Matrix,
+        values: dict[str, Record],
+    ) -> None:
+        """Add the measures of every explanation to `values`."""
         pair = zlib.crc32(f"{a.text.text}\0{b.text.text}".encode())
-        generator = np.random.default_rng([self.settings.seed, pair])
-        # Known defect: the rival named "random" replaces the random orders 0, 1 and 2. The published figures were
-        # measured like this; a fix would shift `deletion` and `deletion_whole` of all candidates by the same amount.
-        orders = {("random", draw): generator.permutation(a.count * b.count) for draw in range(self.settings.draws)}
-        for name, e in explanations.items():
-            entries = text_matrix(e, a, b).ravel()
-            orders[name, 0] = np.argsort(-entries, kind="stable")
-            orders[name, 1] = np.argsort(entries, kind="stable")
-            orders[name, 2] = np.argsort(-_joint_losses(e, a, b).ravel(), kind="stable")
-        curves = {key: deletion_steps(order, a.count, b.count) for key, order in orders.items()}
-        steps = list(itertools.chain(*curves.values()))
-        embeddings_a = a.embed(np.array([step.left_a for step in steps]))
-        embeddings_b = b.embed(np.array([step.left_b for step in steps]))
-        ends = np.cumsum([len(curve) for curve in curves.values()])
-        scores = np.split(score(embeddings_a, embeddings_b, self.measure), ends[:-1])
-        areas = {
-            key: fall_area(part, np.array([step.deleted for step in curve]))
-            for (key, curve), part in zip(curves.items(), scores, strict=True)
-        }
-        random = float(np.mean([areas["random", draw] for draw in range(self.settings.draws)]))
-        return {
-            name: {
-                "deletion": areas[name, 0] - random,
-                "deletion_reverse": areas[name, 0] - areas[name, 1],
-                "deletion_whole": areas[name, 2] - random,
-                "area": areas[name, 0],
+        deletions = draw_deletions(a, b, self.measure, np.random.default_rng([self.settings.seed, pair, 0]))
+        curves = PairCurves(
+            a, b, self.measure, np.random.default_rng([self.settings.seed, pair, 1]), self.settings.draws
+        )
+        deleted, inserted = curves.deletion(models), curves.insertion(models)
+        losses = leave_one_out_losses(a, b, self.measure)
+        for name, model in models.items():
+            values[name] |= prediction_measures(model, deletions, explained[name].tried)
+            values[name] |= {
+                "leave_one_out": mean_of(spearman(*pair) for pair in zip(model.losses, losses, strict=True)),
+                "claimed": claimed_ratio(model.losses, losses),
+                **deleted[name],
+                **inserted[name],
+                "shapley": spearman(model.matrix, truth),
+                "shapley_pearson": pearson(model.matrix, truth),
+                "shapley_top": top_agreement(model.matrix, truth),
             }
-            for name in explanations
-        }
 
 
 def whole_score(a: DeletableText, b: DeletableText, measure: str) -> float:
@@ -161,27 +185,18 @@ def whole_score(a: DeletableText, b: DeletableText, measure: str) -> float:
 
 
 def leave_one_out_losses(a: DeletableText, b: DeletableText, measure: str) -> tuple[PerUnitA, PerUnitB]:
-    """What the model's score loses with each text unit of a, and with each of b."""
+    """What the model's score loses with each unit of a, and with each of b."""
     full = whole_score(a, b, measure)
     return full - score(a.without_each(), b.whole(), measure), full - score(b.without_each(), a.whole(), measure)
 
 
-def _whole_effects(e: Explanation, a: DeletableText, b: DeletableText) -> tuple[PerUnitA, PerUnitB]:
-    """What each text unit of a, and of b, contributes in all, according to an explanation."""
-    return (e.row + e.effects_a)[a.units], (e.column + e.effects_b)[b.units]
-
-
-def _joint_losses(e: Explanation, a: DeletableText, b: DeletableText) -> Matrix:
-    """What the score should lose with both units of a pair, according to an explanation: their entry counts once."""
-    return np.add.outer(*_whole_effects(e, a, b)) - text_matrix(e, a, b)
-
-
-def _rank_measures(
-    e: Explanation, a: DeletableText, b: DeletableText, truth: Matrix, losses: tuple[PerUnitA, PerUnitB]
-) -> Record:
-    """The rank correlations of an explanation with the Shapley values and with the leave-one-out losses."""
-    effects = _whole_effects(e, a, b)
-    return {
-        "shapley": spearman(text_matrix(e, a, b), truth),
-        "leave_one_out": mean_of(spearman(*pair) for pair in zip(effects, losses, strict=True)),
-    }
+def _tried(
+    contributions: Sequence[Contributions], a: DeletableText, b: DeletableText
+) -> tuple[Array | None, Array | None]:
+    """The subsets of the deletable units of both texts that a candidate has tried; None each where none was."""
+    if not contributions:
+        return None, None
+    tried_a, tried_b = (
+        None if c.tried is None else c.tried[:, text.players] for c, text in zip(contributions, (a, b), strict=True)
+    )
+    return tried_a, tried_b

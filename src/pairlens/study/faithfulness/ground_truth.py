@@ -10,11 +10,12 @@ import numpy as np
 from pairlens.attribution import Contributions
 from pairlens.lens import Lens
 from pairlens.shapes import Array, Matrix
-from pairlens.study.faithfulness.deletable_text import DeletableText, text_matrix
+from pairlens.study.faithfulness.deletable_text import DeletableText
+from pairlens.study.faithfulness.score_model import ScoreModel
 from pairlens.study.statistics import spearman
-from pairlens.subsets import SubsetSampler, solve
+from pairlens.subsets import BalancedSampler, shapley
 
-EXACT = 2048
+EXACT = 1024
 """A text with at most this many subsets of units is solved exactly, from all of them."""
 AGREEMENT = 0.97
 """Sampling stops when the Spearman correlation of two independent runs reaches this."""
@@ -29,7 +30,7 @@ class GroundTruth:
     """Shapley values of a pair.
 
     Attributes:
-        matrix: products over pairs of text units, treated as by reference_terms="project".
+        matrix: their products over pairs of deletable units: the Shapley values of the score itself, in both texts.
         agreement: Spearman of two independent runs, whose mean `matrix` is; 1 where the values are exact.
         passes: forward passes that each run spent on a text; 0 where both texts are exact.
         exact: whether all subsets of both texts were tried.
@@ -39,6 +40,11 @@ class GroundTruth:
     agreement: float | None
     passes: int
     exact: bool
+
+
+def can_be_sampled(a: DeletableText, b: DeletableText) -> bool:
+    """Whether sampled values of both texts are not exact anyway, because they have few subsets of units."""
+    return min(2**a.count, 2**b.count) > FIRST_PASSES
 
 
 def ground_truth(lens: Lens, a: DeletableText, b: DeletableText, measure: str, *, exact: int = EXACT) -> GroundTruth:
@@ -57,7 +63,8 @@ def ground_truth(lens: Lens, a: DeletableText, b: DeletableText, measure: str, *
         matrices: list[Matrix] = []
         for run in runs:
             values = [shapley_values(text, drawn, passes, exact) for text, drawn in zip((a, b), run, strict=True)]
-            matrices.append(text_matrix(lens.compare(*values, reference_terms="project", measure=measure), a, b))
+            e = lens.compare(*values, reference_terms="keep", measure=measure)
+            matrices.append(ScoreModel(e, a, b).matrix)
         done = all(drawn.exhausted for drawn in runs[0])
         agreement = 1.0 if done else spearman(*matrices)
         if agreement is None or agreement >= AGREEMENT or passes >= MOST_PASSES:
@@ -65,12 +72,12 @@ def ground_truth(lens: Lens, a: DeletableText, b: DeletableText, measure: str, *
         passes = int(GROWTH * passes)
 
 
-def sampler(text: DeletableText, seed: int) -> SubsetSampler:
+def sampler(text: DeletableText, seed: int) -> BalancedSampler:
     """A sampler of a text's units whose draws depend on the seed and the text alone."""
-    return SubsetSampler(text.count, np.random.default_rng([seed, zlib.crc32(text.text.text.encode())]))
+    return BalancedSampler(text.count, np.random.default_rng([seed, zlib.crc32(text.text.text.encode())]))
 
 
-def shapley_values(text: DeletableText, drawn: SubsetSampler, passes: int, exact: int = EXACT) -> Contributions:
+def shapley_values(text: DeletableText, drawn: BalancedSampler, passes: int, exact: int = EXACT) -> Contributions:
     """Shapley values of a text's units from about `passes` subsets, or from all if there are at most `exact`.
 
     Args:
@@ -81,18 +88,18 @@ def shapley_values(text: DeletableText, drawn: SubsetSampler, passes: int, exact
     """
     every = 2**text.count
     drawn.grow(every if every <= exact else passes)
-    return _contributions(text, solve(drawn.tried, text.embed(drawn.tried)).values)
+    return _contributions(text, shapley(drawn.tried, text.embed(drawn.tried)).values)
 
 
 def _contributions(text: DeletableText, shares: Array) -> Contributions:
     """Contributions of a text whose deletable units have these values, (count, dim)."""
     reference, embedding = text.embed(np.array([[False], [True]]).repeat(text.count, 1))
     values = np.zeros((len(text.units), len(embedding)))
-    values[text.units] = shares
+    values[text.players] = shares
     missing = np.linalg.norm(values.sum(0) - embedding + reference)
     return Contributions(
         text=text.text.text,
-        units=text.text.units,
+        units=text.units,
         tokens=text.text.tokens,
         values=values,
         error=np.zeros(len(values)),
@@ -106,6 +113,6 @@ def _contributions(text: DeletableText, shares: Array) -> Contributions:
             "method": "shapley",
             "reference": "empty",
             "space": text.space,
-            "level": "token",
+            "level": text.level,
         },
     )

@@ -1,4 +1,4 @@
-"""The judge's picture: faithfulness against cost with the Pareto front, and two other measures beside it."""
+"""The judge's picture: how well explanations predict deletions, against what they cost, with the Pareto front."""
 
 from __future__ import annotations
 
@@ -18,18 +18,22 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart, and markers that differ in black and white.
 STYLES = {
-    "shapley": ("#0072B2", "o"),
+    "banzhaf": ("#0072B2", "o"),
+    "shapley": ("#56B4E9", "p"),
     "fade": ("#D55E00", "D"),
     "integrated-jacobian": ("#009E73", "s"),
     "output": ("#CC79A7", "v"),
     "occlusion": ("#E69F00", "^"),
 }
+OTHER = ("#000000", "P")
 RIVAL = ("#777777", "X")
+FLOOR = -0.45
+"""Points below this R² are drawn at the lower edge, with their value."""
 POINT: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.5, "elinewidth": 0.9}
 FRONT: dict[str, Any] = {"color": "#bbbbbb", "linewidth": 1.2, "linestyle": (0, (4, 2))}
 ZERO: dict[str, Any] = {"color": "#cccccc", "linewidth": 0.8, "zorder": 0}
 INK = "#333333"
-SIZE = 7.0
+SIZE = 7.5
 """Font size of the smallest text, in points."""
 
 
@@ -43,92 +47,93 @@ def draw(rows: Sequence[Record], model: str, pairs: int) -> Figure:
     """
     figure_class = require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure: Figure = figure_class(figsize=(10, 4.9), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06))
+    figure: Figure = figure_class(figsize=(9.5, 6.2), layout="constrained")
     FigureCanvasAgg(figure)  # measures the sizes of labels
-    left, middle, right = figure.subplots(1, 3, width_ratios=[1.55, 0.62, 0.5])
-    shown = [row for row in rows if row["shapley"] is not None]
-    costed = [row for row in shown if row["cost"] is not None]
-    for axes in (left, middle, right):
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(labelsize=SIZE, colors=INK)
-        axes.grid(color="#eeeeee", linewidth=0.8)
-        axes.set_axisbelow(True)
-    _bars(middle, shown, "leave_one_out", "agreement with leaving\none unit out (Spearman)", names=True)
-    _bars(right, shown, "deletion", "area of the score's fall,\nmore than at random", names=False)
-    _against_cost(left, costed)
-    title = f"Which explanation is true? {short_name(model)}, {pairs} pairs, 95 % intervals"
-    figure.suptitle(title, fontsize=SIZE + 3, color=INK)
-    if costed:
-        figure.draw_without_rendering()  # places the axes
-        figure.set_layout_engine("none")
-        place_labels(left, costed)
+    axes = figure.subplots()
+    shown = [row for row in rows if row["r2_75"] is not None and row["cost"] is not None]
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=SIZE, colors=INK)
+    axes.grid(color="#eeeeee", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.set_xscale("log")
+    axes.set_xlabel("cost of a text, in forward passes", fontsize=SIZE + 1.5, color=INK)
+    axes.set_ylabel("R² of predicted deletions that keep 3 of 4 units", fontsize=SIZE + 1.5, color=INK)
+    title = f"Which explanation predicts deletions? {short_name(model)}, {pairs} pairs, 95 % intervals"
+    axes.set_title(title, fontsize=SIZE + 3, color=INK)
+    if not shown:
+        axes.text(0.5, 0.5, "no pair was checked,\nso no cost is known", ha="center", transform=axes.transAxes)
+        return figure
+    _draw_points(axes, shown)
+    figure.draw_without_rendering()  # places the axes
+    figure.set_layout_engine("none")
+    place_labels(axes, shown)
     return figure
 
 
 def style(row: Record) -> tuple[str, str]:
     """Colour and marker of a family."""
-    return RIVAL if row["rival"] else STYLES.get(row["family"], ("#000000", "P"))
+    return RIVAL if row["rival"] else STYLES.get(row["family"], OTHER)
+
+
+def group_name(row: Record) -> str:
+    """What the legend calls a candidate's group."""
+    if row["rival"]:
+        return "rivals"
+    return row["family"] if row["family"] in STYLES else "other values"
 
 
 def label(row: Record) -> str:
-    """A candidate's name, short enough for a picture."""
-    return row["candidate"].replace("integrated-jacobian", "jacobian").replace("/", " ")
+    """A candidate's name, short enough for a picture, with its value where that is below the picture."""
+    name = row["candidate"].replace("integrated-jacobian", "jacobian").replace("/", " ")
+    return name if row["r2_75"] >= FLOOR else f"{name} (−{-row['r2_75']:.1f})"
 
 
 def front(rows: Sequence[Record]) -> list[Record]:
-    """The Pareto front: candidates that no other beats in both cost and faithfulness, the cheapest first.
+    """The Pareto front: candidates that no other beats in both cost and prediction, the cheapest first.
 
     Example:
-        >>> rows = [{"cost": 1, "shapley": 0.2}, {"cost": 2, "shapley": 0.1}, {"cost": 3, "shapley": 0.9}]
+        >>> rows = [{"cost": 1, "r2_75": 0.2}, {"cost": 2, "r2_75": 0.1}, {"cost": 3, "r2_75": 0.9}]
         >>> [row["cost"] for row in front(rows)]
         [1, 3]
     """
     best: list[Record] = []
-    for row in sorted(rows, key=lambda row: (row["cost"], -row["shapley"])):
-        if not best or row["shapley"] > best[-1]["shapley"]:
+    for row in sorted(rows, key=lambda row: (row["cost"], -row["r2_75"])):
+        if not best or row["r2_75"] > best[-1]["r2_75"]:
             best.append(row)
     return best
 
 
-def _against_cost(axes: Axes, rows: Sequence[Record]) -> None:
-    axes.set_xscale("log")
-    axes.set_xlabel("cost of a text (forward-pass equivalents)", fontsize=SIZE + 1, color=INK)
-    axes.set_ylabel("agreement with Shapley values of deletions (Spearman)", fontsize=SIZE + 1, color=INK)
-    if not rows:
-        axes.text(0.5, 0.5, "no pair was checked,\nso no cost is known", ha="center", transform=axes.transAxes)
-        return
-    axes.step(*columns(front(rows), "cost", "shapley"), where="post", zorder=1, label="Pareto front", **FRONT)
+def _draw_points(axes: Axes, rows: Sequence[Record]) -> None:
+    """Draw the candidates with their intervals, the front, and the legend."""
+    best = front([row for row in rows if row["r2_75"] >= FLOOR])
+    if best:
+        axes.step(*columns(best, "cost", "r2_75"), where="post", zorder=1, label="Pareto front", **FRONT)
     axes.axhline(0, **ZERO)
     named: set[str] = set()
     for row in rows:
-        name = "rivals" if row["rival"] else row["family"]
-        ends: Any = {"yerr": _ends(row, "shapley"), "xerr": _ends(row, "cost")}
-        _point(axes, row["cost"], row["shapley"], row, **ends, label=None if name in named else name, zorder=3)
+        name, (colour, marker) = group_name(row), style(row)
+        inside = row["r2_75"] >= FLOOR
+        ends: Any = {"yerr": _ends(row, "r2_75")} if inside else {}
+        value = max(row["r2_75"], FLOOR)
+        legend = None if name in named else name
+        axes.errorbar(
+            row["cost"], value, fmt=marker, color=colour, markersize=5, zorder=3, label=legend, **ends, **POINT
+        )
         named.add(name)
     costs = columns(rows, "cost")[0]
-    axes.set_xlim(costs.min() / 1.9, costs.max() * 2.6)  # room for labels
-    axes.legend(fontsize=SIZE, frameon=False, loc="best", labelcolor=INK, handletextpad=0.4)
+    axes.set_xlim(costs.min() / 1.9, costs.max() * 2.2)  # room for labels
+    axes.set_ylim(FLOOR - 0.13, 1.02)
+    axes.axhspan(FLOOR - 0.13, FLOOR + 0.07, color="#f4f4f4", zorder=0)
+    axes.text(0.995, 0.005, "below, R² in brackets", transform=axes.transAxes, ha="right", fontsize=SIZE - 1, color=INK)
+    axes.set_xticks(_ticks(*axes.get_xlim()), minor=False)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.legend(fontsize=SIZE, frameon=False, loc="upper left", labelcolor=INK, handletextpad=0.4)
 
 
-def _bars(axes: Axes, rows: Sequence[Record], measure: str, title: str, *, names: bool) -> None:
-    """Draw one measure: a line per candidate with the mean and its interval, the best by `shapley` on top."""
-    for place, row in enumerate(rows):
-        if row[measure] is not None:
-            _point(axes, row[measure], -place, row, xerr=_ends(row, measure), markersize=4.5)
-    axes.axvline(0, **ZERO)
-    axes.set_yticks([-place for place in range(len(rows))], [label(row) if names else "" for row in rows])
-    axes.tick_params(axis="y", length=0)
-    axes.set_ylim(-len(rows) + 0.4, 0.6)
-    axes.locator_params(axis="x", nbins=4)
-    axes.set_xlabel(title, fontsize=SIZE + 1, color=INK)
-
-
-def _point(axes: Axes, x: float, y: float, row: Record, *, markersize: float = 5, **more: Any) -> None:
-    """Draw a candidate's point with its intervals, in the style of its family."""
-    colour, marker = style(row)
-    axes.errorbar(x, y, fmt=marker, color=colour, markersize=markersize, **POINT, **more)
+def _ticks(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10 and so on between two costs."""
+    return [digit * 10.0**power for power in range(-1, 6) for digit in (1, 2, 5) if low <= digit * 10.0**power <= high]
 
 
 def _ends(row: Record, measure: str) -> list[list[float]]:
@@ -158,10 +163,10 @@ def place_labels(axes: Axes, rows: Sequence[Record]) -> None:
         row = rows[index]
         text = axes.annotate(
             label(row),
-            (row["cost"], row["shapley"]),
+            (row["cost"], max(row["r2_75"], FLOOR)),
             (0, 0),
             textcoords="offset points",
-            fontsize=SIZE - 0.5,
+            fontsize=SIZE - 1,
             color="#555555" if row["rival"] else style(row)[0],
             ha="center",
             va="center",
@@ -205,21 +210,22 @@ def _offsets(width: float, height: float) -> list[tuple[float, float]]:
 
 def _pixels(axes: Axes, rows: Sequence[Record], end: str = "") -> Array:
     """The points of some candidates, or an end of their intervals, "_low" or "_high": (rows, 2)."""
-    return axes.transData.transform(np.transpose(columns(rows, f"cost{end}", f"shapley{end}")))
+    costs, values = columns(rows, "cost", f"r2_75{end}")
+    return axes.transData.transform(np.transpose([costs, np.maximum(values, FLOOR)]))
 
 
 def _occupied(axes: Axes, rows: Sequence[Record], scale: float) -> Array:
     """The boxes of all points, of their intervals, and of the Pareto front's line."""
-    (x, y), (left, low), (right, high) = (_pixels(axes, rows, end).T for end in ("", "_low", "_high"))
-    stair_x, stair_y = _pixels(axes, front(rows)).T
+    (x, y), (_, low), (_, high) = (_pixels(axes, rows, end).T for end in ("", "_low", "_high"))
     half, thin, line = 3.5 * scale, 1.0 * scale, 0.8 * scale
-    boxes = [
-        (x - half, y - half, x + half, y + half),
-        (x - thin, low, x + thin, high),
-        (left, y - thin, right, y + thin),
-        (stair_x[:-1], stair_y[:-1] - line, stair_x[1:], stair_y[:-1] + line),
-        (stair_x[1:] - line, stair_y[:-1], stair_x[1:] + line, stair_y[1:]),
-    ]
+    boxes = [(x - half, y - half, x + half, y + half), (x - thin, low, x + thin, high)]
+    best = front([row for row in rows if row["r2_75"] >= FLOOR])
+    if best:
+        stair_x, stair_y = _pixels(axes, best).T
+        boxes += [
+            (stair_x[:-1], stair_y[:-1] - line, stair_x[1:], stair_y[:-1] + line),
+            (stair_x[1:] - line, stair_y[:-1], stair_x[1:] + line, stair_y[1:]),
+        ]
     return np.concatenate([np.transpose(sides) for sides in boxes])
 
 

@@ -3,13 +3,16 @@
 `gradient_input` and `bilrp` have a vector for every token, and multiply the vectors of two texts as pairlens does:
 A[s, t] = U_a[s] · U_b[t]. `integrated_gradients` and `rollout` have one number for every token and do not explain
 pairs; their matrix is the outer product of the two texts' numbers, scaled to the score. No rival has reference terms:
-base and effects are zero, and the gap is the score less the sum of the matrix.
+base and effects are zero, and the gap is the score less the sum of the matrix. Cosines and noise are no parts of a
+score; they are scaled like outer products, so that their absolute sum is that of the score. `word_cosine` compares
+units embedded alone, so it depends on the level; the others add their tokens up.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from pairlens.errors import ModelError
 from pairlens.io import require
 from pairlens.lens import Lens
 from pairlens.shapes import Array, Matrix, PerUnit, Vector
+from pairlens.study.faithfulness.deletable_text import DeletableText
 from pairlens.study.faithfulness.relevance import LocallyLinear
 from pairlens.study.faithfulness.text_at_layer import TextAtLayer, differentiable_model, layered_encoder
 
@@ -30,11 +34,11 @@ STEPS = 32
 
 
 def bertscore(lens: Lens, a: str, b: str, measure: str) -> Explanation:
-    """Cosines of the output states of every two tokens, the matrix that BERTScore starts from (arXiv 1904.09675)."""
+    """Scaled cosines of the output states of every two tokens, as in BERTScore (arXiv 1904.09675)."""
     text_a, text_b = (TextAtLayer.read(lens, text, measure, layer=lens.layers) for text in (a, b))
     states = [text.states.x[0].double().cpu().numpy() for text in (text_a, text_b)]
     unit_a, unit_b = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in states)
-    return _explanation("bertscore", measure, text_a, text_b, unit_a @ unit_b.T)
+    return _scaled("bertscore", measure, text_a, text_b, unit_a @ unit_b.T)
 
 
 def gradient_input(lens: Lens, a: str, b: str, measure: str) -> Explanation:
@@ -119,16 +123,29 @@ def attention_shares(text: TextAtLayer) -> PerUnit:
     return through[rows].mean(0)
 
 
+def word_cosine(lens: Lens, a: str, b: str, measure: str, level: str = "token") -> Explanation:
+    """Scaled cosines of every two units embedded alone: one forward pass per unit, which sees none of the others."""
+    texts = [TextAtLayer.read(lens, text, measure) for text in (a, b)]
+    units = [DeletableText(text.encoder, text.text, "cosine", level) for text in texts]
+    alone = [np.zeros((len(text.units), len(text.whole()))) for text in units]
+    for rows, text in zip(alone, units, strict=True):
+        rows[text.players] = text.embed(np.eye(text.count, dtype=bool))
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    e = _scaled("word-cosine", measure, texts[0], texts[1], alone[0] @ alone[1].T)
+    return replace(e, units_a=units[0].units, units_b=units[1].units, settings={**e.settings, "level": level})
+
+
 def random(lens: Lens, a: str, b: str, measure: str) -> Explanation:
     """Noise that depends on the pair and the model, and is the same in every run."""
     seed = zlib.crc32(f"{a}\0{b}\0{layered_encoder(lens).fingerprint}".encode())
     text_a, text_b = (TextAtLayer.read(lens, text, measure) for text in (a, b))
     matrix = np.random.default_rng(seed).standard_normal((len(text_a.text.units), len(text_b.text.units)))
-    return _explanation("random", measure, text_a, text_b, matrix)
+    return _scaled("random", measure, text_a, text_b, matrix)
 
 
 Rival = Callable[[Lens, str, str, str], Explanation]
 RIVALS: dict[str, Rival] = {
+    "word-cosine": word_cosine,
     "bertscore": bertscore,
     "gradient-input": gradient_input,
     "integrated-gradients": integrated_gradients,
@@ -138,8 +155,21 @@ RIVALS: dict[str, Rival] = {
 }
 
 
+def explain_by_rival(name: str, lens: Lens, a: str, b: str, measure: str, level: str) -> Explanation:
+    """A rival's explanation of a pair at a level, "token" or "word"."""
+    if name == "word-cosine":
+        return word_cosine(lens, a, b, measure, level)
+    return RIVALS[name](lens, a, b, measure).at(level)
+
+
 def _score(a: TextAtLayer, b: TextAtLayer) -> float:
     return float(a.vector @ b.vector)
+
+
+def _scaled(name: str, measure: str, a: TextAtLayer, b: TextAtLayer, matrix: Array) -> Explanation:
+    """The explanation whose matrix is a multiple of this one, with the absolute sum of the score."""
+    total = float(np.abs(matrix).sum())
+    return _explanation(name, measure, a, b, matrix * (abs(_score(a, b)) / total if total else 1.0))
 
 
 def _explanation(name: str, measure: str, a: TextAtLayer, b: TextAtLayer, matrix: Array) -> Explanation:

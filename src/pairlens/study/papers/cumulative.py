@@ -41,8 +41,9 @@ def study(materials: Materials) -> Result:
     figures = {row["view"]: {name: value for name, value in row.items() if name != "view"} for row in table}
     sentences = [
         *map(_sentence, table),
-        "Special tokens are counted. A share is of the sum of all pairs, which is the score less the base; where "
-        "that is close to zero, shares are huge: they raise the standard deviation and hardly change the median.",
+        "Special tokens are counted. A share is of the sum of all pairs, which is the score less the base and the "
+        "effects of single tokens; where that is close to zero, shares are huge: they raise the standard deviation "
+        "and hardly change the median.",
     ]
     return Result(ABOUT, settings, table, raw, figures, sentences, partial(draw, curves, table))
 
