@@ -96,7 +96,8 @@ def test_compounds_are_units_with_rows_of_their_own(minilm):
         minilm.explain(text, "It is a bad film.", method=Banzhaf(compounds=count), level="word") for count in (0, 6)
     )
     compounds = [unit for unit in e.units_a if unit.kind == "compound"]
-    assert compounds and e.units_a[: len(plain.units_a)] == plain.units_a
+    assert compounds
+    assert e.units_a[: len(plain.units_a)] == plain.units_a
     for unit in compounds:
         words = [text[start:end] for start, end in unit.parts]
         assert unit.text.split(" … ") == words or unit.text == " ".join(words)

@@ -168,7 +168,8 @@ def test_long_texts_and_single_deletions_alone_have_finite_values():
         tried = drawn(n, passes)
         assert len(tried) == max(passes, n + 1)
         fit = banzhaf(tried, game(tried), KEEP)
-        assert np.isfinite(fit.values).all() and np.isfinite(fit.error).all()
+        assert np.isfinite(fit.values).all()
+        assert np.isfinite(fit.error).all()
         whole = game(np.ones((1, n), dtype=bool))[0]
         np.testing.assert_allclose(fit.reference + fit.values.sum(0), whole, atol=1e-12)
 

@@ -35,8 +35,8 @@ class Banzhaf(Sampled):
 
     Example:
         >>> from pairlens import Lens
-        >>> e = Lens().explain("A man plays a guitar.", "A man plays a flute.", method=Banzhaf(), level="word")
-        >>> bool(e.forecast.r2 > 0.8)
+        >>> e = Lens().explain("The coffee is bad.", "This coffee is not good.", method=Banzhaf(), level="word")
+        >>> bool(e.forecast.r2 > 0.9)
         True
     """
 

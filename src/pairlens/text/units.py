@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import index
 from typing import Any, Literal, cast, get_args
@@ -38,7 +38,7 @@ class Unit:
     start: int
     end: int
     kind: Kind = "text"
-    parts: tuple[Span, ...] = ()
+    parts: tuple[Span, ...] = field(default=(), repr=False)
 
     @classmethod
     def compound(cls, text: str, units: Sequence[Unit]) -> Unit:
