@@ -21,7 +21,7 @@ def test_options_reach_the_lens(invoke):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ([], {"method": "banzhaf", "layer": None, "seed": 0, "keep": 0.8, "reference_terms": "keep"}),
+        ([], {"method": "banzhaf", "layer": None, "seed": 0, "keep": 0.82, "reference_terms": "keep"}),
         (["--passes", "20", "--seed", "4"], {"method": "banzhaf", "passes": 20, "seed": 4}),
         (["--method", "shapley", "--passes", "20"], {"method": "shapley", "passes": 20}),
         (["--compounds", "2"], {"method": "banzhaf", "compounds": 2}),

@@ -45,7 +45,7 @@ Passes = Annotated[
     int | None,
     how(
         min=4,
-        help="For banzhaf and shapley: forward passes a text. By default about 4 and 8 a unit, 40 and 160 at least.",
+        help="For banzhaf and shapley: forward passes a text. By default about 4 and 8 a unit, 48 and 160 at least.",
     ),
 ]
 Seed = Annotated[int | None, how(min=0, help="For banzhaf and shapley: which deletions are tried. By default 0.")]
