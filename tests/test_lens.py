@@ -299,7 +299,7 @@ def test_zooming_is_the_word_level_where_it_looks_and_sentences_elsewhere():
     options: Any = {"layer": 1, "rule": GaussLegendre(3)}
     words, sentences = (lens.explain(a, b, level=level, **options) for level in ("word", "sentence"))
     fine = lens.zoom(a, b, pairs=1, **options)
-    best = next(pair for pair in sentences.top(99, special=False) if pair.a.kind == pair.b.kind == "text")
+    best = next(pair for pair in sentences.top(99) if pair.a.kind == pair.b.kind == "text")
     for side, text in (("a", a), ("b", b)):
         chosen = getattr(best, side)
         found = [u for u in getattr(fine, f"units_{side}") if u.kind == "text"]

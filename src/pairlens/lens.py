@@ -222,7 +222,7 @@ class Lens:
         if choose_method(options["method"] or "integrated-jacobian", None, None).deletes:
             raise InputError("with deletions a sentence is not the sum of its words; zoom wants a path method.")
         coarse = self.explain(a, b, level="sentence", **options)
-        strongest = [pair for pair in coarse.top(max(1, coarse.matrix.size), special=False) if _plain(pair)]
+        strongest = [pair for pair in coarse.top(max(1, coarse.matrix.size)) if _plain(pair)]
         chosen = strongest[: whole("zoom's pairs", pairs, 1)]
         levels = (zoomed(a, [pair.a for pair in chosen]), zoomed(b, [pair.b for pair in chosen]))
         return self.explain(a, b, level=levels, **options)

@@ -266,7 +266,7 @@ def test_unusable_data_settings_devices_and_models_raise(place, tmp_path: Path):
     with pytest.raises(InputError, match="pair 2 is not two texts and a score"):
         adjust(str(place / "tiny"), [("a", "b", 1.0), ("a", "b")], tmp_path / "out", **QUICK)  # pyright: ignore[reportArgumentType]
     if not torch.cuda.is_available():
-        with pytest.raises(InputError, match="cannot be used on this machine"):
+        with pytest.raises(InputError, match="cannot be used"):
             train(device="cuda")
     with pytest.raises(ModelError, match="static embeddings"):
         adjust(static(), PAIRS, tmp_path / "out", **QUICK)

@@ -169,7 +169,7 @@ def test_top_is_by_magnitude_and_signed():
 def test_top_of_no_units_is_empty():
     e = explain(contributions(1), contributions(2), reference_terms="shift", measure="dot")
     bare = replace(e, matrix=e.matrix[:0], entry_error=e.entry_error[:0], units_a=(), effects_a=e.effects_a[:0])
-    assert bare.top(3, special=False) == []
+    assert bare.top(3) == []
 
 
 def test_dot_with_keep_needs_contributions_to_the_output():

@@ -60,7 +60,7 @@ def test_numbers_are_those_of_single_explanations(terms, measure, tmp_path):
             assert row[f"effects_{side}"] == pytest.approx(getattr(e, f"effects_{side}").sum(), abs=1e-5 * scale)
         total = sum(row[name] for name in ("base", "effects_a", "effects_b", "pairs", "gap"))
         assert total == pytest.approx(row["score"], abs=1e-9 * scale)
-        best = e.top(8, special=False)
+        best = e.top(8)
         assert [top["value"] for top in row["top"]] == pytest.approx([pair.value for pair in best], abs=1e-5 * scale)
         strongest = row["top"][0]
         assert TEXTS[int(row["b"][1:])][strongest["b_start"] : strongest["b_end"]] in {pair.b.text for pair in best}
@@ -96,7 +96,7 @@ def test_queries(tmp_path):
         e = index.explain(row["a"], row["b"])
         assert [row["score"], row["base"], row["pairs"]] == pytest.approx([e.score, e.base, e.matrix.sum()], abs=1e-5)
         first = row["top"][0]
-        assert row["a"][first["a_start"] : first["a_end"]] == e.top(1, special=False)[0].a.text
+        assert row["a"][first["a_start"] : first["a_end"]] == e.top(1)[0].a.text
     assert outcome.explained + outcome.rejected == 4
 
 

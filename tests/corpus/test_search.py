@@ -57,7 +57,7 @@ def test_a_hit_says_why(index):
     sentences = [i for i, u in enumerate(e.units_b) if u.kind == "text"]
     assert value == max(e.column[i] + e.effects_b[i] for i in sentences)
     assert hit.text[unit.start : unit.end] == unit.text
-    assert hit.top(2)[0].value == e.top(1, special=False)[0].value
+    assert hit.top(2)[0].value == e.top(1)[0].value
     assert hit.metadata == {"year": 1990 + int(hit.id[1:]), "title": hit.text[:5]}
     assert hit.id in repr(hit)
 

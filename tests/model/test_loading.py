@@ -71,3 +71,13 @@ def test_a_bag_of_words_is_refused():
     model = SentenceTransformer(modules=[zoo.modules.BoW(["coffee", "good", "bad"])], device="cpu")
     with pytest.raises(ModelError, match="BoW"):
         Lens(model).explain(A, B)
+
+
+@pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"])
+def test_first_names_of_the_default_model_find_the_bundled_one(name, minilm, tmp_path, monkeypatch):
+    assert Lens(name).encoder.fingerprint == minilm.encoder.fingerprint
+    assert Lens(name).name == minilm.name
+    # A folder of that name comes first, as in sentence-transformers.
+    monkeypatch.chdir(tmp_path)
+    zoo.encoder().save_pretrained(name)
+    assert Lens(name).encoder.fingerprint != minilm.encoder.fingerprint

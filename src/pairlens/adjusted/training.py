@@ -24,7 +24,6 @@ from pairlens.adjusted.wrapping import wrap
 from pairlens.errors import InputError, ModelError, choose
 from pairlens.io import Journal, differences, make_folder, require
 from pairlens.model.adjusted_layout import ADJUSTED, class_name
-from pairlens.model.bundled import DEFAULT_MODEL, offline_model
 from pairlens.model.loading import fingerprint, load, with_modules
 
 DEVICES = ("cpu", "cuda", "mps")
@@ -126,8 +125,6 @@ def adjust(
 
 def starting_model(base: Any, recipe: Recipe, device: str) -> tuple[Any, str]:
     """Return the model to train and its name: adjusted or not, in float32, with the objective as its similarity."""
-    if base in (DEFAULT_MODEL, DEFAULT_MODEL.split("/")[-1]) and offline_model() is not None:
-        base = None
     model, name, already = load(base, device)
     if not isinstance(base, str | Path | None):
         model = copy.deepcopy(model)

@@ -48,7 +48,7 @@ class Contrast:
         """The integration's own error of the sum, signed."""
         return self.a.gap - self.b.gap
 
-    def top(self, k: int = 10, *, special: bool = True) -> list[tuple[str, Pair]]:
+    def top(self, k: int = 10, *, special: bool = False) -> list[tuple[str, Pair]]:
         """The k strongest pairs of both explanations, each with the text it is with, "a" or "b".
 
         Values are contributions to the difference: positive ones speak for a, whichever text the pair is with.

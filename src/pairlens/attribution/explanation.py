@@ -29,6 +29,10 @@ class Pair:
     row: int
     column: int
 
+    def __repr__(self) -> str:
+        error = f" ± {self.error:.3f}" if self.error else ""
+        return f"Pair({self.a.text} · {self.b.text}, {self.value:+.3f}{error})"
+
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
@@ -119,8 +123,14 @@ class Explanation:
         alone = self.effects_a @ kept_a + self.effects_b @ kept_b
         return float(self.base + self.gap + alone + kept_a @ self.matrix @ kept_b)
 
-    def top(self, k: SupportsIndex = 10, *, special: bool = True) -> list[Pair]:
-        """The k strongest pairs of either sign, strongest first; `special=False` leaves special tokens out."""
+    def top(self, k: SupportsIndex = 10, *, special: bool = False) -> list[Pair]:
+        """The k strongest pairs of either sign, strongest first; `special=True` lists special tokens too.
+
+        Example:
+            >>> from pairlens import Lens
+            >>> Lens().explain("A cat.", "A dog.", level="word").top(2)
+            [Pair(cat · dog, +0.682), Pair(A · A, +0.220)]
+        """
         count = whole("top's k", k, 1)
         shown = np.ones_like(self.matrix, dtype=bool)
         if not special:
@@ -178,6 +188,25 @@ class Explanation:
         measured = None if self.measured_pairs is None else self.measured_pairs.T
         matrices = {"matrix": self.matrix.T, "entry_error": self.entry_error.T, "measured_pairs": measured}
         return replace(self, **matrices, settings=settings, **swapped)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain dicts, lists, numbers and texts: what a saved .json file holds."""
+        from pairlens.io import documents
+
+        return documents.plain(self)
+
+    def to_pandas(self) -> Any:
+        """The pairs as a pandas DataFrame, one row each: units, their characters and kinds, value and error.
+
+        Example:
+            >>> from pairlens import Lens
+            >>> pairs = Lens().explain("A cat.", "A dog.", level="word").to_pandas()
+            >>> list(pairs.columns)
+            ['a', 'b', 'value', 'error', 'a_start', 'a_end', 'b_start', 'b_end', 'a_kind', 'b_kind']
+        """
+        from pairlens.io import rows
+
+        return rows.pair_table(self)
 
     def save(self, path: str | Path) -> Path:
         """Write to a file: .json, .npz, .csv or .parquet, all lossless, or a picture.

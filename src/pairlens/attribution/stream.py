@@ -39,6 +39,7 @@ def stream_explanations(
 
     If something is wrong with a pair, all pairs before it come first.
     """
+    pairs = pairs_of(pairs)
     many = not isinstance(pairs, Sequence) or len(pairs) > FEW
     jobs: dict[tuple[int, str], Job] = {}
 
@@ -95,6 +96,21 @@ def windows(
                 bar.update(len(window))
 
 
+def pairs_of(given: Any) -> Iterable[Any]:
+    """The pairs of what a user gave: any iterable of pairs, or a data frame whose two columns are the texts."""
+    if hasattr(given, "columns"):
+        names = list(map(str, given.columns))
+        if len(names) != 2:
+            raise InputError(
+                f"a data frame of pairs has two columns, the texts, and this one has {len(names)}: "
+                f"{', '.join(names)}. Choose two: frame[[{names[0]!r}, …]]."
+            )
+        return list(given.itertuples(index=False, name=None) if hasattr(given, "itertuples") else given.iter_rows())
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InputError(f"explain_many takes pairs of texts, such as [(a, b), …], and got {given!r:.60}.")
+    return given
+
+
 def both_roles(roles: Any) -> Roles:
     """The two roles that a user gave, checked."""
     if not isinstance(roles, Sequence) or isinstance(roles, str) or len(roles) != 2:
@@ -112,5 +128,7 @@ def texts_of(pair: Any) -> Sequence[str]:
         raise InputError(f"expected a pair of texts, and got {pair!r:.60}.")
     for text in texts:
         if not isinstance(text, str):
-            raise InputError(f"expected a text, and got {type(text).__name__}: {text!r:.60}.")
+            several = isinstance(text, Iterable) and not isinstance(text, bytes)
+            hint = " For several pairs use explain_many, for example explain_many(zip(a, b))." if several else ""
+            raise InputError(f"expected a text, and got {type(text).__name__}: {text!r:.60}.{hint}")
     return texts

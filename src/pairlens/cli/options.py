@@ -134,9 +134,9 @@ def both_columns(column_a: str | None, column_b: str | None) -> tuple[str, str] 
 
 def load_lens(model: str | None, device: str | None, dtype: str, *, strict: bool = False) -> Lens:
     """A lens, with a spinner while the model loads."""
-    from pairlens.model.bundled import DEFAULT_MODEL, offline_model
+    from pairlens.model.bundled import DEFAULT_MODEL, is_default, offline_model
 
-    local = offline_model() is not None if model is None else Path(model).expanduser().is_dir()
+    local = offline_model() is not None if is_default(model) else Path(model or "").expanduser().is_dir()
     name = (model or DEFAULT_MODEL).rstrip("/").rsplit("/", 1)[-1]
     # A download shows its own progress bar; only loading from this machine needs the spinner.
     with busy(f"loading {name}") if local else nullcontext():

@@ -13,7 +13,6 @@ import torch
 
 from pairlens.errors import InputError, ModelError
 from pairlens.lens import Lens
-from pairlens.model import DEFAULT_MODEL
 
 _fingerprints: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
@@ -65,16 +64,10 @@ def full_name(name: str) -> str:
     return str(Path(name).expanduser().resolve()) if Path(name).expanduser().is_dir() else name
 
 
-def model_name(document: Mapping[str, Any]) -> str | None:
-    """The argument of `Lens` that loads the model of an index: None for the bundled model."""
-    name = document["model"]
-    return None if name == DEFAULT_MODEL.split("/")[-1] else name
-
-
 def load_model(document: Mapping[str, Any]) -> Lens:
     """The model that an index was made with, loaded by its name."""
     try:
-        return Lens(model_name(document), dtype=document["contributions"]["dtype"])
+        return Lens(document["model"], dtype=document["contributions"]["dtype"])
     except ModelError as error:
         raise InputError(
             f"the index was made with the model {document['model']!r}, which cannot be loaded by that name: "

@@ -12,7 +12,7 @@ from pairlens.attribution.contrast import Contrast
 from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.explanation import Explanation
 from pairlens.corpus.decomposer import RecordDecomposer
-from pairlens.corpus.identity import check_model, fingerprint, full_name, load_model, model_name
+from pairlens.corpus.identity import check_model, fingerprint, full_name, load_model
 from pairlens.corpus.layout import Layout
 from pairlens.corpus.records import TYPES, from_table, make_schema
 from pairlens.corpus.search import Hit, Queries, Query, explain, find
@@ -143,9 +143,9 @@ class Index:
             return self._lens
 
     @property
-    def model(self) -> str | None:
-        """The argument of `Lens` that loads the model that the index was made with."""
-        return model_name(self._document)
+    def model(self) -> str:
+        """The name of the model that the index was made with."""
+        return self._document["model"]
 
     @property
     def dtype(self) -> str:

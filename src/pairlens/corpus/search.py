@@ -110,7 +110,7 @@ class Hit:
 
     def top(self, k: int = 5) -> list[Pair]:
         """The strongest pairs of query and text, special tokens left out."""
-        return self.explanation.top(k, special=False)
+        return self.explanation.top(k)
 
     @cached_property
     def _by_sentence(self) -> Explanation:

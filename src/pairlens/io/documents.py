@@ -7,6 +7,7 @@ documents as JSON, NPZ, CSV and Parquet, all of them lossless.
 from __future__ import annotations
 
 import csv
+import json
 import math
 import zipfile
 import zlib
@@ -78,6 +79,11 @@ def check(path: str | Path, *, picture: bool = False) -> Path:
         require("matplotlib", "plot")
     check_folder(path)
     return path
+
+
+def plain(obj: Stored) -> Document:
+    """The document of an explanation or of contributions with lists instead of arrays."""
+    return json.loads(to_json(obj))
 
 
 def to_json(obj: Stored) -> str:

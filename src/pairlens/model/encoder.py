@@ -49,6 +49,10 @@ class Encoder(ForwardPasses):
         other._prepare()
         return other
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the model and the settings; the rest is made anew."""
+        return _reopened, (self.sentence_transformer, self.name, str(self.device), self.dtype, self.matmul)
+
     def _prepare(self) -> None:
         """Create what threads must not share."""
         self.graphs, self._references = Graphs(self.device), WeightCache()
@@ -228,3 +232,10 @@ class Encoder(ForwardPasses):
 def _outside_inference_mode() -> AbstractContextManager[object]:
     """Return a context whose tensors can be differentiated later, in any mode of the caller."""
     return torch.inference_mode(False) if torch.is_inference_mode_enabled() else contextlib.nullcontext()
+
+
+def _reopened(model: Any, name: str, device: str, dtype: torch.dtype, matmul: str) -> Encoder:
+    """Return the encoder that was pickled."""
+    encoder = Encoder(model, device=device, dtype=dtype, matmul=matmul)
+    encoder.name = name
+    return encoder

@@ -137,9 +137,11 @@ class EmbeddingFunction:
 
 
 def _on_host(returned: Any) -> Any:
-    """Return tensors as NumPy arrays, also inside lists and tuples, and anything else as it is."""
+    """Return tensors and sparse matrices as arrays, also inside lists and tuples, and anything else as it is."""
+    if hasattr(returned, "toarray"):  # SciPy's sparse matrices
+        return returned.toarray()
     if hasattr(returned, "detach"):
-        return returned.detach().cpu().double().numpy()
+        return returned.detach().to_dense().cpu().double().numpy()
     return [_on_host(item) for item in returned] if isinstance(returned, list | tuple) else returned
 
 

@@ -228,8 +228,7 @@ def _check_device(device: Any) -> torch.device:
         torch.empty(0, device=checked)
     except (RuntimeError, AssertionError, TypeError) as error:
         names = [name for name in ("cuda", "mps") if getattr(torch, name, None) and getattr(torch, name).is_available()]
-        here = ", ".join(["cpu", *names])
         raise InputError(
-            f"device {device!r} cannot be used on this machine, which has {here}: {str(error).splitlines()[0]}"
+            f"device {device!r} cannot be used: PyTorch finds {', '.join(['cpu', *names])} on this machine."
         ) from error
     return checked

@@ -20,7 +20,7 @@ from torch import nn
 
 from pairlens.errors import InputError, ModelError
 from pairlens.model.adjusted_layout import ADJUSTED, class_name, plain_entries
-from pairlens.model.bundled import DEFAULT_MODEL, check_offline, offline_model
+from pairlens.model.bundled import DEFAULT_MODEL, SHORT_NAME, check_offline, is_default, offline_model
 
 SHIFTING = "ShiftingReferenceTransformer"
 """The class of the papers' adjusted models: a Transformer that subtracts its reference's states."""
@@ -42,12 +42,11 @@ def load(model: Any, device: Any) -> tuple[Any, str, bool]:
         model: None for the default model, a hub id, a folder, or a SentenceTransformer, which is used as it is.
         device: where to put it; None for the fastest device.
     """
-    if model is None:
+    if is_default(model):
         folder = offline_model()
-        if folder is None:
-            return _load_named(DEFAULT_MODEL, device), DEFAULT_MODEL, False
-        check_offline(folder)
-        return _load_named(str(folder), device), DEFAULT_MODEL.split("/")[-1], False
+        if folder is not None:
+            check_offline(folder)
+        return _load_named(DEFAULT_MODEL if folder is None else str(folder), device), SHORT_NAME, False
     if isinstance(model, str | Path):
         name = str(model)
         if not name.strip():

@@ -72,7 +72,7 @@ def static(e: Explanation) -> str:
     rows = "".join(
         f"<tr><td style='text-align:left'>{_name(pair.a)} · {_name(pair.b)}</td>"
         f"<td>{signed(pair.value)}</td>{f'<td>± {pair.error:.4f}</td>' if e.entry_error.any() else ''}</tr>"
-        for pair in e.top(STRONGEST, special=False) or e.top(STRONGEST)
+        for pair in e.top(STRONGEST) or e.top(STRONGEST, special=True)
     )
     return (
         "<div style='font-family:system-ui,sans-serif;padding:1rem'>"

@@ -40,7 +40,7 @@ def summary(e: Explanation) -> str:
     """Both texts, the score without their words, the equation, the strongest pairs, the forecast and the settings."""
     from pairlens.render.deletion import without_each
 
-    pairs = e.top(STRONGEST, special=False) or e.top(STRONGEST)
+    pairs = e.top(STRONGEST) or e.top(STRONGEST, special=True)
     room = (WIDTH - 20) // 2
     labels = [(shorten(clean(pair.a.text), room), shorten(clean(pair.b.text), room)) for pair in pairs]
     listed = _aligned([(f"{a} · {b}", signed(pair.value)) for (a, b), pair in zip(labels, pairs, strict=True)])

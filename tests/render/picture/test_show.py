@@ -10,7 +10,7 @@ from pictures import PHONE, WIDE, assert_colour, expected_terms, minus, terms, u
 
 
 def test_slider_shows_every_view_on_one_scale(layers, saved, chromium):
-    peak = max(abs(e.top(1, special=False)[0].value) for e in layers.values())
+    peak = max(abs(e.top(1)[0].value) for e in layers.values())
     with visit(chromium, saved(layers), viewport=WIDE) as page:
         slider = page.get_by_label("Explanation")
         for n, (label, e) in enumerate(layers.items()):

@@ -31,7 +31,7 @@ def check_numbers(e: Explanation, saved, chromium) -> None:
             choose_level(page, name)
             at = e if level == "token" else e.at(level)
             assert terms(page) == expected_terms(at, special=False)
-            strongest = at.top(8, special=False)
+            strongest = at.top(8)
             assert [value for _, value in pairs(page)] == [minus(signed(pair.value)) for pair in strongest]
             assert pairs(page)[0][0] == f"{strongest[0].a.text} · {strongest[0].b.text}"[:48] or level == "sentence"
         choose_level(page, "Tokens")
@@ -44,18 +44,18 @@ def test_hovering_over_a_listed_pair_marks_both_words(coffee, saved, chromium):
     with visit(chromium, saved(coffee)) as page:
         page.locator(".pl-pairs tbody tr").nth(1).hover()
         page.wait_for_selector(".pl-partner")
-        strongest = coffee.top(2, special=False)[1]
+        strongest = coffee.top(2)[1]
         assert page.locator(".pl-chosen").inner_text() == strongest.a.text
         assert page.locator(".pl-partner").inner_text() == strongest.b.text
         page.get_by_role("button", name="More pairs").click()
-        assert len(pairs(page)) == len(coffee.top(40, special=False))
+        assert len(pairs(page)) == len(coffee.top(40))
 
 
 def test_threshold_hides_weaker_pairs_and_notes_their_sum(coffee, saved, chromium):
     with visit(chromium, saved(coffee)) as page:
         slider = page.get_by_label("Threshold")
         slider.fill("10")
-        single = np.array([pair.value for pair in coffee.top(1000, special=False)])
+        single = np.array([pair.value for pair in coffee.top(1000)])
         below = np.abs(single) < np.abs(single).max() / 10
         assert len(pairs(page)) == (~below).sum()
         note = f"Below the threshold: {below.sum()} of {len(single)} pairs, {signed(single[below].sum())} in all."
@@ -70,7 +70,7 @@ def test_errors_are_shown_where_there_are_any(coffee, saved, chromium):
         assert page.locator(".pl-error").count() == 0
     with visit(chromium, saved(unsure)) as page:
         errors = page.locator("td.pl-error").all_inner_texts()
-        assert errors == [number(pair.error) for pair in unsure.top(8, special=False)]
+        assert errors == [number(pair.error) for pair in unsure.top(8)]
         choose_level(page, "Words")
         bounds = page.locator("td.pl-error").all_inner_texts()
-        assert bounds == [f"≤\u2009{number(pair.error)}" for pair in unsure.at("word").top(8, special=False)]
+        assert bounds == [f"≤\u2009{number(pair.error)}" for pair in unsure.at("word").top(8)]

@@ -49,6 +49,6 @@ def test_plots_of_a_real_model_show_its_units_and_values(minilm):
     rows, _ = labels(ax)
     assert rows[:-2] == [unit.text for unit in e.units_a[1:-1]]
     assert np.asarray(cells(ax).get_array()).reshape(8, 6) == pytest.approx(folded(e))
-    strongest = e.top(1, special=False)[0]
+    strongest = e.top(1)[0]
     _, ax = e.plot("links", top=1)
     assert {t.get_text() for t in ax.texts if t.get_color() == LIGHT.ink} >= {strongest.a.text, strongest.b.text}

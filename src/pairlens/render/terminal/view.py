@@ -35,7 +35,7 @@ def view(
         ascii_only: draw with ASCII characters, and write ? for other characters of the texts.
     """
     marks = ASCII if ascii_only else UNICODE
-    pairs = e.top(top, special=special) or e.top(top)
+    pairs = e.top(top, special=special) or e.top(top, special=True)
     listed = [Text("strongest pairs", style="bold"), *_list(pairs, width, marks), Text()] if pairs else []
     texts = both_texts(e, pairs, special, width, marks)
     return Group(

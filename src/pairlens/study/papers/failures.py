@@ -83,7 +83,7 @@ def describe(scores: Array, labels: Array, overlaps: Array) -> Record:
 
 
 def _record(row: Record, e: Explanation) -> Record:
-    top = e.top(3, special=False)
+    top = e.top(3)
     return {
         "pair": row["pair"],
         "kind": "over" if row["off"] > 0 else "under",

@@ -54,7 +54,7 @@ def study(materials: Materials) -> Result:
 
 
 def _record(e: Explanation) -> Record:
-    pairs = e.top(e.matrix.size, special=False)
+    pairs = e.top(e.matrix.size)
     top, low = pairs[0], min(pairs, key=lambda pair: pair.value)
     return {
         "score": e.score,

@@ -1,0 +1,96 @@
+"""What a new user of sentence-transformers tries in the first five minutes."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from pairlens import InputError, Lens
+
+A, B = "The coffee here is not good.", "This coffee is bad."
+
+
+def test_first_a_pair_is_one_short_line(minilm):
+    best = minilm.explain(A, B, level="word").top(1)[0]
+    assert repr(best) == f"Pair(coffee · coffee, {best.value:+.3f} ± {best.error:.3f})"
+
+
+def test_first_the_strongest_pairs_have_no_special_tokens_unless_asked(minilm):
+    e = minilm.explain(A, B, layer=5)
+    assert all(pair.a.kind == pair.b.kind == "text" for pair in e.top(1000))
+    assert len(e.top(1000, special=True)) == e.matrix.size
+
+
+def test_first_results_become_tables_and_dicts(minilm):
+    e = minilm.explain(A, B, level="word")
+    table = e.to_pandas()
+    assert len(table) == e.matrix.size
+    strongest = table.loc[table["value"].abs().idxmax()]
+    assert (strongest["a"], strongest["b"]) == ("coffee", "coffee")
+    assert strongest["value"] == e.top(1)[0].value
+    assert A[strongest["a_start"] : strongest["a_end"]] == "coffee"
+    document = e.to_dict()
+    assert document["score"] == e.score
+    assert document["matrix"] == e.matrix.tolist()
+
+
+@pytest.mark.parametrize(
+    "several",
+    [
+        [(A, B), (B, A)],
+        [[A, B], [B, A]],
+        np.array([[A, B], [B, A]]),
+        pd.DataFrame({"first": [A, B], "second": [B, A]}),
+        pd.Series([(A, B), (B, A)]),
+        zip([A, B], [B, A], strict=True),
+    ],
+    ids=lambda several: type(several).__name__,
+)
+def test_first_pairs_come_in_any_container(minilm, several):
+    forward, backward = minilm.explain_many(several, level="word", progress=False)
+    assert (forward.text_a, forward.text_b) == (A, B)
+    assert (backward.text_a, backward.text_b) == (B, A)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (pd.DataFrame({"id": [1], "a": [A], "b": [B]}), "has two columns, the texts, and this one has 3: id, a, b"),
+        (A, "takes pairs of texts"),
+        (pd.Series([A, B]), "expected a pair of texts"),
+    ],
+)
+def test_first_other_containers_are_named_in_the_error(minilm, given, message):
+    with pytest.raises(InputError, match=message):
+        list(minilm.explain_many(given, progress=False))
+
+
+def test_first_lists_of_texts_lead_to_explain_many(minilm):
+    with pytest.raises(InputError, match=r"got list.*explain_many\(zip\(a, b\)\)"):
+        minilm.explain([A], [B])
+
+
+def test_first_a_lens_pickles(minilm):
+    again = pickle.loads(pickle.dumps(minilm))
+    assert again.name == minilm.name
+    assert again.explain(A, B, level="word").score == pytest.approx(minilm.explain(A, B, level="word").score, abs=1e-6)
+    black_box = pickle.loads(pickle.dumps(Lens.from_function(count_letters)))
+    assert black_box.explain("an apple", "a bean").score > 0
+
+
+def test_first_a_device_that_is_not_there_gets_one_line():
+    with pytest.raises(InputError) as caught:
+        Lens(device="mps")
+    assert str(caught.value) == "device 'mps' cannot be used: PyTorch finds cpu on this machine."
+
+
+def test_first_sparse_vectors_are_taken(minilm):
+    dense, thin = Lens.from_function(count_letters), Lens.from_function(lambda t: sparse.csr_matrix(count_letters(t)))
+    assert np.array_equal(dense.explain(A, B).matrix, thin.explain(A, B).matrix)
+
+
+def count_letters(texts: list[str]) -> Any:
+    return [[text.count(letter) + 1.0 for letter in "abcde"] for text in texts]
