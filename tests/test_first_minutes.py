@@ -1,14 +1,16 @@
 """What a new user of sentence-transformers tries in the first five minutes."""
 
 import pickle
+import warnings
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy import sparse
 
-from pairlens import InputError, Lens
+from pairlens import InputError, Lens, UnknownTokensWarning
 
 A, B = "The coffee here is not good.", "This coffee is bad."
 
@@ -81,10 +83,38 @@ def test_first_a_lens_pickles(minilm):
     assert black_box.explain("an apple", "a bean").score > 0
 
 
+def test_first_prompts_are_those_of_encode(minilm):
+    model = Lens().encoder.sentence_transformer
+    model.prompts = {"query": "query: ", "passage": "passage: "}
+    lens = Lens(model)
+    query, passage = model.encode(A, prompt="query: "), model.encode(B, prompt_name="passage")
+    expected = float(query @ passage)
+    assert lens.explain(A, B, prompt=("query: ", "passage: ")).score == pytest.approx(expected, abs=1e-6)
+    named = lens.explain(A, B, prompt_name=("query", "passage"))
+    assert named.score == pytest.approx(expected, abs=1e-6)
+    assert named.settings["prompt"] == ["query: ", "passage: "]
+    assert lens.explain(A, B, prompt="query: ").score != pytest.approx(expected, abs=1e-6)
+    with pytest.raises(InputError, match=r"unknown prompt_name 'querry'. Did you mean 'query'\?"):
+        lens.explain(A, B, prompt_name="querry")
+    with pytest.raises(InputError, match="a pair of texts, one for each side"):
+        lens.explain(A, B, prompt=("a", "b", "c"))
+    with pytest.raises(InputError, match="a black box has no prompts"):
+        Lens.from_function(count_letters).explain(A, B, prompt="query: ")
+
+
 def test_first_a_device_that_is_not_there_gets_one_line():
+    missing = "cuda" if not torch.cuda.is_available() else "mps"
     with pytest.raises(InputError) as caught:
-        Lens(device="mps")
-    assert str(caught.value) == "device 'mps' cannot be used: PyTorch finds cpu on this machine."
+        Lens(device=missing)
+    assert str(caught.value).startswith(f"device '{missing}' cannot be used: PyTorch finds cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_first_texts_of_unknown_words_are_announced(minilm):
+    with pytest.warns(UnknownTokensWarning, match="knows no word of '😀'"):
+        minilm.explain("😀", "A cat.")
+    with warnings.catch_warnings(action="error"):
+        minilm.explain("A 😀!", "A cat.")
 
 
 def test_first_sparse_vectors_are_taken(minilm):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         PairlensError,
         ReferenceWarning,
         TruncationWarning,
+        UnknownTokensWarning,
     )
     from pairlens.functional import decompose
     from pairlens.lens import Lens
@@ -50,6 +51,7 @@ _HOMES = {
         "PairlensError",
         "ReferenceWarning",
         "TruncationWarning",
+        "UnknownTokensWarning",
     ),
     "pairlens.attribution.contrast": ("Contrast",),
     "pairlens.attribution.explanation": ("Explanation",),
@@ -88,6 +90,7 @@ __all__ = [
     "Shapley",
     "TruncationWarning",
     "Unit",
+    "UnknownTokensWarning",
     "__version__",
     "adjust",
     "decompose",

@@ -48,15 +48,23 @@ class MissingExtra(PairlensError, ImportError):
         )
 
 
-class TruncationWarning(UserWarning):
+class PairlensWarning(UserWarning):
+    """Root of all warnings of pairlens."""
+
+
+class TruncationWarning(PairlensWarning):
     """A text was longer than the model takes; only its beginning is explained."""
 
 
-class ReferenceWarning(UserWarning):
+class UnknownTokensWarning(PairlensWarning):
+    """The tokenizer knows no word of a text, so the model cannot tell it from other such texts."""
+
+
+class ReferenceWarning(PairlensWarning):
     """The references carry so much of the score that the matrix says little about it."""
 
 
-class FontWarning(UserWarning):
+class FontWarning(PairlensWarning):
     """A plot has characters that no installed font has."""
 
 
@@ -105,4 +113,4 @@ def choose(kind: str, given: object, valid: Iterable[str]) -> str:
         return given
     near = difflib.get_close_matches(str(given), names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise InputError(f"unknown {kind} {given!r}.{hint} Valid: {', '.join(names)}.")
+    raise InputError(f"unknown {kind} {given!r}.{hint} Valid: {', '.join(names) or 'none'}.")

@@ -152,6 +152,8 @@ class Lens:
         rule: Rule | None = None,
         tol: float = 1e-3,
         roles: Roles = (None, None),
+        prompt: str | tuple[str | None, str | None] | None = None,
+        prompt_name: str | tuple[str | None, str | None] | None = None,
     ) -> Explanation:
         """Why the model finds two texts as similar as it does.
 
@@ -174,6 +176,8 @@ class Lens:
             tol: the largest relative gap of either text, likewise; of both together for adjusted models, so that the
                 matrix sums to the score within tol.
             roles: "query" or "document" for each text, to apply the model's prompts and routes.
+            prompt: a text to put before both texts, as `SentenceTransformer.encode` does; a pair gives each its own.
+            prompt_name: one of the model's prompts, likewise.
 
         Raises:
             InputError: a text or an option cannot be used.
@@ -191,6 +195,8 @@ class Lens:
                 rule=rule,
                 tol=tol,
                 roles=roles,
+                prompt=prompt,
+                prompt_name=prompt_name,
                 progress=False,
             )
         )
@@ -270,7 +276,7 @@ class Lens:
         if isinstance(texts, str):
             raise InputError("decompose takes several texts; for one, write decompose([text]).")
         resolved = self.resolve(**options)
-        return stream_contributions(self._decomposer(resolved), texts, role, resolved.levels[0], window, progress)
+        return stream_contributions(self._decomposer(resolved), texts, role, resolved, window, progress)
 
     def compare(
         self, a: Contributions, b: Contributions, *, reference_terms: str | None = None, measure: str | None = None
@@ -309,7 +315,7 @@ class Lens:
         """
         resolved = self.resolve(**{"method": "integrated-jacobian", **options})
         decomposer = self._decomposer(resolved)
-        jobs = map(Job.of, (a, b), both_roles(roles), resolved.levels)
+        jobs = map(Job.of, (a, b), both_roles(roles), resolved.levels, resolved.prompts)
         sides = [decomposer.decompose_features(job, unit) for job, unit in zip(jobs, (unit_a, unit_b), strict=True)]
         return similarity.matrix_alone(*sides, **resolved.treatment)
 

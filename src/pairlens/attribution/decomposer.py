@@ -12,7 +12,7 @@ import pairlens
 from pairlens import progress
 from pairlens.attribution.contributions import Contributions
 from pairlens.autodiff import Steps, together
-from pairlens.errors import InputError, TruncationWarning, warn, whole
+from pairlens.errors import InputError, TruncationWarning, UnknownTokensWarning, warn, whole
 from pairlens.methods import Batch, Decomposition, Method, default_method
 from pairlens.model import Text
 from pairlens.quadrature import Rule
@@ -25,18 +25,23 @@ CACHE_BYTES = 2**32
 
 
 class Job(NamedTuple):
-    """A text to decompose, in a role, at a level."""
+    """A text to decompose, in a role, at a level, with a prompt (None: the role's)."""
 
     text: str
     role: str | None
     spans: str | tuple[Span, ...]
+    prompt: str | None = None
 
     @classmethod
-    def of(cls, text: Any, role: str | None, level: Level) -> Job:
+    def of(cls, text: Any, role: str | None, level: Level, prompt: str | None = None) -> Job:
         """The job for a text and a level that a user gave, checked."""
         if not isinstance(text, str):
             raise InputError(f"expected a text, and got {type(text).__name__}: {text!r:.60}.")
-        return cls(text, role, level if isinstance(level, str) else tuple(level_spans(text, level)))
+        return cls(text, role, level if isinstance(level, str) else tuple(level_spans(text, level)), prompt)
+
+    def given(self) -> dict[str, str]:
+        """The prompt as an entry of a result's settings, where one was given."""
+        return {} if self.prompt is None else {"prompt": self.prompt}
 
     @property
     def level(self) -> Level:
@@ -109,7 +114,7 @@ class Decomposer:
         return _contributions(text, (), decomposition, {"model": self.encoder.name, "space": space})
 
     def _read(self, job: Job) -> Text:
-        text = self.encoder.read(job.text, job.role)
+        text = self.encoder.read(job.text, job.role, job.prompt)
         if text.truncated:
             message = (
                 f"the text {job.text[:40]!r}… is longer than the model takes ({len(text.tokens)} tokens): only what "
@@ -118,6 +123,12 @@ class Decomposer:
             if self.strict:
                 raise InputError(message)
             warn(message, TruncationWarning)
+        if text.unknown:
+            warn(
+                f"the model's tokenizer knows no word of {job.text[:40]!r}: to the model it is the same as any other "
+                "such text.",
+                UnknownTokensWarning,
+            )
         return text
 
     def _decompose(self, jobs: Sequence[Job], texts: Sequence[Text]) -> Steps[list[Contributions]]:
@@ -144,7 +155,7 @@ class Decomposer:
                 text,
                 _with_compounds(text, units, decomposition),
                 decomposition,
-                {**settings, "level": plain_level(job.level), "nodes": decomposition.nodes},
+                {**settings, **job.given(), "level": plain_level(job.level), "nodes": decomposition.nodes},
             )
             for job, text, (units, _), decomposition in zip(jobs, texts, grouped, decompositions, strict=True)
         ]

@@ -23,6 +23,8 @@ class ExplainOptions(TypedDict, total=False):
     level: Level | tuple[Level, Level] | None
     rule: Rule | None
     tol: float
+    prompt: str | tuple[str | None, str | None] | None
+    prompt_name: str | tuple[str | None, str | None] | None
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Options:
         reference_terms: "project", "shift", "keep" or "ignore".
         measure: "cosine" or "dot".
         levels: the levels of the first and the second text.
+        prompts: the prompts of the first and the second text; None for those of their roles.
     """
 
     method: Method | None
@@ -42,6 +45,7 @@ class Options:
     reference_terms: str
     measure: str
     levels: tuple[Level, Level]
+    prompts: tuple[str | None, str | None] = (None, None)
 
     @classmethod
     def resolve(
@@ -56,6 +60,8 @@ class Options:
         level: Level | tuple[Level, Level] | None = None,
         rule: Rule | None = None,
         tol: float = 1e-3,
+        prompt: str | tuple[str | None, str | None] | None = None,
+        prompt_name: str | tuple[str | None, str | None] | None = None,
     ) -> Options:
         """The options that a user gave, as this model understands them; see `Lens.explain`."""
         if method is None and (layer, reference, rule) != (None, None, None):
@@ -69,7 +75,8 @@ class Options:
         if rule is None and encoder.adjusted:
             # The matrix is to make up the score itself, so both texts' gaps together, 2 t + t², must be within tol.
             checked = Adaptive(tol / (2 + tol))
-        return cls(chosen, checked, treatment, measure, both_levels(_level(encoder, level)))
+        levels = both_levels(_level(encoder, level))
+        return cls(chosen, checked, treatment, measure, levels, _both_prompts(encoder, prompt, prompt_name))
 
     @property
     def space(self) -> str:
@@ -101,6 +108,19 @@ def resolve_treatment(
             "measure='cosine' or measure='dot' to explain those instead."
         )
     return treatment, choose("measure", encoder.measure if measure is None else measure, MEASURES)
+
+
+def _both_prompts(encoder: Any, prompt: Any, name: Any) -> tuple[str | None, str | None]:
+    """The prompts of the first and the second text, from prompts or names of prompts that a user gave."""
+    if prompt is not None and name is not None:
+        raise InputError("prompt and prompt_name say the same thing twice: give one of them.")
+    given = name if prompt is None else prompt
+    both = given if isinstance(given, tuple | list) else (given, given)
+    if len(both) != 2 or not all(one is None or isinstance(one, str) for one in both):
+        raise InputError(f"a prompt is a text, or a pair of texts, one for each side, not {given!r:.60}.")
+    if name is not None:
+        both = [one and encoder.prompts[choose("prompt_name", one, encoder.prompts)] for one in both]
+    return both[0], both[1]
 
 
 def _level(encoder: Any, level: Any) -> Any:

@@ -15,7 +15,6 @@ from pairlens.attribution.decomposer import Decomposer, Job
 from pairlens.attribution.explanation import Explanation
 from pairlens.attribution.options import Options
 from pairlens.errors import InputError, whole
-from pairlens.text import Level
 
 FEW = 8
 """Up to this many pairs, a warning about a large base gives the numbers of each pair; more would hide other output."""
@@ -24,10 +23,11 @@ Roles = tuple[str | None, str | None]
 
 
 def stream_contributions(
-    decomposer: Decomposer, texts: Iterable[str], role: str | None, level: Level, window: int, progress: bool
+    decomposer: Decomposer, texts: Iterable[str], role: str | None, options: Options, window: int, progress: bool
 ) -> Iterator[Contributions]:
-    """The contributions of texts, in order."""
-    for jobs in windows(texts, window, progress, "texts", lambda text: Job.of(text, role, level)):
+    """The contributions of texts, in order, with the options for first texts."""
+    level, prompt = options.levels[0], options.prompts[0]
+    for jobs in windows(texts, window, progress, "texts", lambda text: Job.of(text, role, level, prompt)):
         done = decomposer.decompose(jobs)
         yield from (done[job] for job in jobs)
 
@@ -45,7 +45,7 @@ def stream_explanations(
 
     def job(side: int, text: str) -> Job:
         if (side, text) not in jobs:
-            jobs[side, text] = Job.of(text, roles[side], options.levels[side])
+            jobs[side, text] = Job.of(text, roles[side], options.levels[side], options.prompts[side])
         return jobs[side, text]
 
     def explain(batch: Sequence[Sequence[str]]) -> Iterator[Explanation]:

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from pairlens.errors import FontWarning, InputError, PairlensError, ReferenceWarning, TruncationWarning
+from pairlens.errors import InputError, PairlensError, PairlensWarning
+    FontWarning,
+    InputError,
+    PairlensError,
+    ReferenceWarning,
+    TruncationWarning,
+    UnknownTokensWarning,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,8 +38,7 @@ def session() -> Iterator[None]:
     with warnings.catch_warnings():
         if not sys.warnoptions:
             warnings.simplefilter("ignore")  # other packages' warnings are meant for programmers
-        for category in (TruncationWarning, ReferenceWarning, FontWarning):
-            warnings.simplefilter("always", category)
+        warnings.simplefilter("always", PairlensWarning)
         warnings.showwarning = lambda message, *_: tell(str(message), "warning: ", "yellow")
         try:
             yield

@@ -56,6 +56,11 @@ class EmbeddingFunction:
         vars(other).update(_cache={})
         return other
 
+    @property
+    def prompts(self) -> dict[str, str]:
+        """No prompts: the function puts them before the texts itself."""
+        return {}
+
     def is_static(self, role: str | None) -> bool:
         """Return False: nothing is known of how the function works."""
         return False
@@ -76,10 +81,11 @@ class EmbeddingFunction:
         """Return "unit" for normalised vectors, else "raw"."""
         return "unit" if wanted == "unit" else "raw"
 
-    def read(self, text: str, role: str | None = None) -> Text:
+    def read(self, text: str, role: str | None = None, prompt: str | None = None) -> Text:
         """Return a text as its words, the finest units that can be deleted."""
-        if role is not None:
-            raise InputError(f"a black box has no roles; put the prompt for {role!r} into the text or the function.")
+        for name, value in (("roles", role), ("prompts", prompt)):
+            if value is not None:
+                raise InputError(f"a black box has no {name}: put what {value!r} stands for into the function.")
         check_text(text)
         units = tuple(Unit(text[start:end], start, end) for start, end in level_spans(text, "word"))
         tokens, kept = tuple(unit.text for unit in units), (False,) * len(units)

@@ -134,15 +134,15 @@ class LoadedModel:
                 return "unit"
         return wanted
 
-    def read(self, text: str, role: str | None = None) -> Text:
-        """Return a text as the model reads it."""
+    def read(self, text: str, role: str | None = None, prompt: str | None = None) -> Text:
+        """Return a text as the model reads it, with a prompt before it: by default the role's."""
         route = self.route(role)
         with self._lock:
             for module, original in zip(self._twin, self.sentence_transformer.children(), strict=True):
                 length = getattr(original, "max_seq_length", None)
                 if length is not None and getattr(module, "max_seq_length", None) != length:
                     module.max_seq_length = length
-            return route.reader.read(text, self._prompt(role))
+            return route.reader.read(text, self._prompt(role) if prompt is None else prompt)
 
     def running(self) -> threading.RLock:
         """Return the lock to hold while the twin runs."""
@@ -154,10 +154,15 @@ class LoadedModel:
         where = f"these weights: {', '.join(bad[:3])}{' …' if len(bad) > 3 else ''}" if bad else "the forward pass"
         return NumericalError(f"the model's embedding is not a number, from {where}. Load the model anew.")
 
+    @property
+    def prompts(self) -> dict[str, str]:
+        """The model's prompts by name."""
+        return getattr(self.sentence_transformer, "prompts", None) or {}
+
     def _prompt(self, role: str | None) -> str:
         """Return the prompt for a role, as `encode_query`, `encode_document` and `encode` choose it."""
         names = {"query": ("query",), "document": ("document", "passage", "corpus")}.get(role or "", ())
-        prompts: dict[str, str] = getattr(self.sentence_transformer, "prompts", None) or {}
+        prompts = self.prompts
         for name in (*names, getattr(self.sentence_transformer, "default_prompt_name", None)):
             if name is not None and name in prompts:
                 return prompts[name] or ""

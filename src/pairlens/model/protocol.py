@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
@@ -94,8 +94,13 @@ class EmbeddingModel(Protocol):
         """
         ...
 
-    def read(self, text: str, role: str | None = None) -> Text:
-        """Return a text as the model reads it."""
+    @property
+    def prompts(self) -> Mapping[str, str]:
+        """The model's prompts by name."""
+        ...
+
+    def read(self, text: str, role: str | None = None, prompt: str | None = None) -> Text:
+        """Return a text as the model reads it, with a prompt before it: by default the role's."""
         ...
 
     def outputs(self, texts: Sequence[Text]) -> Array:
