@@ -13,13 +13,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from pairlens.errors import InputError, PairlensError, PairlensWarning
-    FontWarning,
-    InputError,
-    PairlensError,
-    ReferenceWarning,
-    TruncationWarning,
-    UnknownTokensWarning,
-)
 
 if TYPE_CHECKING:
     from rich.console import Console
