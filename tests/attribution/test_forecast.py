@@ -99,10 +99,25 @@ def test_what_is_no_forecast_has_none(minilm):
 
 def test_compounds_that_would_help_are_announced(minilm):
     e = minilm.explain("A man is playing a guitar.", "A man is playing a flute.", level="word")
-    richer = minilm.explain(e.text_a, e.text_b, level="word", method=Banzhaf(compounds=8, passes=40))
+    richer = minilm.explain(e.text_a, e.text_b, level="word", method=Banzhaf(compounds=8, passes=48))
     assert e.forecast.with_compounds == pytest.approx(richer.forecast.r2, abs=1e-6)
     assert richer.forecast.with_compounds is None
     assert e.forecast.with_compounds > e.forecast.r2 + 0.05
+
+
+def test_too_few_deletions_make_no_forecast(minilm):
+    assert minilm.explain(*PAIRS[0], level="word", method=Banzhaf(passes=4)).forecast is None
+    assert minilm.explain("Good morning", "Hello world", level="word").forecast is not None, "all deletions were tried"
+
+
+def test_a_text_of_a_hundred_words_has_a_true_forecast(minilm):
+    text = " ".join(text for pair in PAIRS for text in pair)
+    e = minilm.explain(PAIRS[4][0], text, level="word", method=Banzhaf(passes=250))
+    kept = [np.ones((120, 8), dtype=bool), np.random.default_rng(0).random((120, len(e.units_b) - 2)) < e.forecast.keep]
+    assert kept[1].shape[1] > 100
+    real = real_scores(minilm, e, *kept)
+    error = np.sqrt(np.mean((real - predicted_scores(e, *kept)) ** 2))
+    assert 1 - error**2 / real.var() > 0.5
 
 
 @pytest.mark.parametrize("suffix", [".json", ".npz", ".csv", ".parquet"])

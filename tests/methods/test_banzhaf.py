@@ -8,6 +8,7 @@ import pytest
 import zoo
 from families import families
 from pairlens import Banzhaf, InputError, Lens
+from pairlens.text import rows_without
 
 A, B = "A cat sleeps on the sofa today.", "The dog is sleeping."
 LONG = "A man with a hard hat is dancing in the street.", "A woman is wearing a hat and dances outside."
@@ -68,7 +69,7 @@ def test_the_default_budget_grows_with_the_text_and_every_unit_is_deleted_alone(
     long = "word " * 30 + "end"
     texts = minilm.decompose(["one two three", A, long], level="word", progress=False)
     nodes = [text.settings["nodes"] for text in texts]
-    assert nodes == [2**3, 40, 4 * 31 - 20]
+    assert nodes == [2**3, 48, 4 * 31 - 12]
     few = next(minilm.decompose([long], level="word", method=Banzhaf(passes=4), progress=False))
     assert few.settings["nodes"] == 32
     assert ((~few.tried).sum(1) == 1).sum() == 31
@@ -105,6 +106,41 @@ def test_compounds_are_units_with_rows_of_their_own(minilm):
     assert e.forecast.error < plain.forecast.error
     assert e.at("word").matrix.shape == e.matrix.shape
     assert e.at("sentence").matrix.sum() == pytest.approx(e.matrix.sum())
+
+
+def test_compounds_are_deleted_with_their_words_and_survive_coarser_levels(minilm):
+    text = "The service was not good at all. The staff in New York were friendly."
+    e = minilm.explain(text, "Friendly staff in New York.", method=Banzhaf(compounds=8), level="word")
+    for index, unit in enumerate(e.units_a):
+        if unit.kind == "compound":
+            words = [i for i, word in enumerate(e.units_a) if (word.start, word.end) in unit.parts]
+            assert e.without([index]) == pytest.approx(e.without(words))
+    sentences = e.at("sentence")
+    assert any(unit.kind == "compound" for unit in sentences.units_a), "a compound of words in both sentences"
+    second = [i for i, unit in enumerate(e.units_a) if unit.kind == "text" and unit.start > 32]
+    whole = next(i for i, unit in enumerate(sentences.units_a) if unit.text.startswith("The staff"))
+    assert sentences.without([whole]) == pytest.approx(e.without(second))
+    with pytest.raises(InputError, match="from 0 to"):
+        e.without([99])
+
+
+def test_the_rest_of_a_text_can_be_in_a_compound(minilm):
+    spans = [(0, 11), (12, 24)]
+    e = minilm.explain(
+        "The service was not good at all today.", "Bad service.", method=Banzhaf(compounds=3), level=(spans, "word")
+    )
+    rest = next(i for i, unit in enumerate(e.units_a) if unit.kind == "rest")
+    compound = next(i for i, unit in enumerate(e.units_a) if unit.kind == "compound" and (0, 0) in unit.parts)
+    assert rows_without(e.units_a, [rest]).count(compound) == 1
+    assert e.units_a[compound].text.endswith(" … (rest)")
+
+
+def test_deletions_are_those_of_the_units_after_regrouping(minilm):
+    words = next(minilm.decompose(["Hello world"], level="word", progress=False))
+    span = words.at([(6, 11)])
+    assert len(span.units) == len(words.units)
+    assert span.tried is None
+    assert minilm.compare(span, words).measured_a is None
 
 
 @pytest.mark.parametrize(

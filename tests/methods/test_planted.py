@@ -14,6 +14,7 @@ import torch
 
 import zoo
 from pairlens import Lens
+from pairlens.methods.banzhaf import KEEP
 
 A, B = "the coffee shop open", "this tea closed"
 SYNONYMS, OPPOSITES = ("coffee", "tea"), ("open", "closed")
@@ -77,7 +78,7 @@ def least_squares(special: np.ndarray, v: np.ndarray, k: int) -> np.ndarray:
     moments, products = np.zeros_like(v), np.zeros((n, n))
     for kept in np.ndindex(*(2,) * n):
         gone = 1.0 - np.array(kept)
-        chance = 0.8 ** sum(kept) * 0.2 ** (n - sum(kept))
+        chance = KEEP ** sum(kept) * (1 - KEEP) ** (n - sum(kept))
         loss = (special + v.sum(0)) / (k + n) - (special + np.array(kept) @ v) / (k + sum(kept))
         moments += chance * np.outer(gone, loss)
         products += chance * np.outer(gone, gone)

@@ -8,8 +8,8 @@ import pytest
 
 from explanations import COFFEE, make
 from pairlens.render import html
-from pairlens.render.deletion import removed, without_each
-from pairlens.text import Unit
+from pairlens.render.deletion import without_each
+from pairlens.text import rows_without
 
 WITHOUT = {
     "guitar": "A man is playing a .",
@@ -42,9 +42,9 @@ def test_a_compound_goes_with_its_words(negation):
     compound = next(i for i, unit in enumerate(units) if unit.text == "not good")
     words = [i for i, unit in enumerate(units) if unit.kind == "text" and unit.text in ("not", "good")]
     assert without_each(negation)[1][compound] == (pytest.approx(negation.without(b=words)), False)
-    assert set(words) | {compound} <= set(removed(units, compound))
-    assert compound in removed(units, words[0])
-    assert removed((Unit("[CLS]", 0, 0, "special"),), 0) == []
+    assert set(words) | {compound} <= set(rows_without(units, [compound]))
+    assert compound in rows_without(units, [words[0]])
+    assert without_each(negation)[1][0] is None, "special tokens stay"
 
 
 def test_picture_holds_what_the_forecast_of_two_words_needs(negation):
@@ -57,4 +57,4 @@ def test_picture_holds_what_the_forecast_of_two_words_needs(negation):
         )
         score = negation.base + negation.effects_a @ kept_a + negation.effects_b @ kept_b
         score += kept_a @ negation.matrix @ kept_b + negation.gap
-        assert score == pytest.approx(negation.without(gone_a, gone_b))
+        assert score == pytest.approx(negation.without([i], [j]))

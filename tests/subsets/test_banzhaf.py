@@ -9,7 +9,7 @@ import pytest
 
 from games import random_game, subsets
 from pairlens.subsets import DeletionSampler, banzhaf, deletion_weights
-from pairlens.subsets.banzhaf import MOST_PLAYERS
+from pairlens.subsets.banzhaf import INTERACTIONS, MOST_PLAYERS, NUGGETS
 
 KEEP = 0.8
 
@@ -26,7 +26,7 @@ def by_least_squares(tried: np.ndarray, values: np.ndarray, keep: float, pairs=(
 
 
 def drawn(n: int, passes: int, seed: int = 0) -> np.ndarray:
-    return DeletionSampler(n, np.random.default_rng(seed), KEEP**2).grow(passes)
+    return DeletionSampler(n, np.random.default_rng(seed), KEEP).grow(passes)
 
 
 @pytest.mark.parametrize("keep", [0.3, 0.8, 0.95])
@@ -61,21 +61,29 @@ def test_the_prediction_of_untried_sets_has_the_projection_of_its_closed_form():
     whole = game(np.ones((1, n), dtype=bool))
     deleted, all_deleted = (~tried).astype(float), (~every).astype(float)
 
-    def kernel(a, b):
-        return (1.3 ** (a @ b.T) - 1) / 0.3 + 1e4 * (a @ b.T)
+    def kernel(a, b, i):
+        return ((1 + i) ** (a @ b.T) - 1) / i + 1e4 * (a @ b.T)
 
-    duals = np.linalg.solve(kernel(deleted, deleted) + 0.01 * np.eye(len(tried)), whole - values)
-    predicted = whole - kernel(all_deleted, deleted) @ duals
+    losses = whole - values
+    weights = deletion_weights(tried, KEEP)
+
+    def held_out_error(i, nugget):
+        inverse = np.linalg.inv(kernel(deleted, deleted, i) + nugget * np.eye(len(tried)))
+        return weights @ ((inverse @ losses / np.diag(inverse)[:, None]) ** 2).sum(1)
+
+    i, nugget = min(itertools.product(INTERACTIONS, NUGGETS), key=lambda prior: held_out_error(*prior))
+    duals = np.linalg.solve(kernel(deleted, deleted, i) + nugget * np.eye(len(tried)), losses)
+    predicted = whole - kernel(all_deleted, deleted, i) @ duals
     known = {row.tobytes(): value for row, value in zip(tried, values, strict=True)}
     completed = np.array([known.get(row.tobytes(), value) for row, value in zip(every, predicted, strict=True)])
     expected = by_least_squares(every, completed, KEEP)
     np.testing.assert_allclose(banzhaf(tried, values, KEEP).values, expected, atol=1e-8)
 
 
-def test_a_sum_of_words_is_recovered_and_predicted():
-    n = 30
+@pytest.mark.parametrize(("n", "passes"), [(30, 90), (250, 400)])
+def test_a_sum_of_words_is_recovered_and_predicted(n, passes):
     vectors = np.random.default_rng(0).normal(size=(n, 5))
-    tried = drawn(n, 90)
+    tried = drawn(n, passes)
     fit = banzhaf(tried, tried @ vectors, KEEP)
     np.testing.assert_allclose(fit.values, vectors, atol=1e-5)
     np.testing.assert_allclose(fit.predictions, tried @ vectors, atol=1e-3)
@@ -121,6 +129,40 @@ def test_predictions_are_those_of_a_fit_without_the_subset():
         other = banzhaf(tried[rest], values[rest], KEEP)
         predicted = other.reference + tried[left_out] @ other.values
         np.testing.assert_allclose(fit.predictions[left_out], predicted, atol=1e-8)
+
+
+def test_estimates_of_long_texts_are_off_by_what_their_errors_say():
+    n, passes = 40, 148
+    game = random_game(n, 24, seed=2)
+    deleted = np.random.default_rng(0).random((10_000, n)) < 1 - KEEP
+    losses = game(np.ones((1, n), dtype=bool)) - np.concatenate([game(~part) for part in np.split(deleted, 20)])
+    truth = np.linalg.lstsq(deleted.astype(float), losses, rcond=None)[0]
+    runs = [banzhaf(tried, game(tried), KEEP) for tried in (drawn(n, passes, seed) for seed in range(8))]
+    actual = np.mean([((run.values - truth) ** 2).sum(1) for run in runs])
+    claimed = np.mean([run.error**2 for run in runs])
+    assert 0.8 < np.sqrt(claimed / actual) < 1.2
+
+
+def test_long_texts_are_predicted_better_than_by_single_deletions():
+    n = 120
+    random = np.random.default_rng(0)
+    vectors, noise = random.normal(size=(n, 6)), random.normal(size=(n, 6))
+
+    def game(tried: np.ndarray) -> np.ndarray:
+        # Each deletion also disturbs the text in a way that no other deletion tells of, as shifted positions do.
+        return tried @ vectors + 2 * np.sin(7 * tried @ noise)
+
+    tried, fresh = drawn(n, 400), random.random((500, n)) < KEEP
+    fit = banzhaf(tried, game(tried), KEEP)
+    real = game(fresh)
+
+    def r2(values: np.ndarray) -> float:
+        predicted = game(np.ones((1, n), dtype=bool)) - ~fresh @ values
+        return 1 - ((real - predicted) ** 2).sum() / ((real - real.mean(0)) ** 2).sum()
+
+    alone = game(np.ones((1, n), dtype=bool)) - game(~np.eye(n, dtype=bool))
+    assert r2(fit.values) > 0.8
+    assert r2(fit.values) > r2(alone) + 0.1
 
 
 @pytest.mark.parametrize(("n", "passes"), [(6, 40), (9, 40), (14, 48), (14, 200)])

@@ -84,9 +84,7 @@ class Contributions:
             weights = weights @ sums.T
             error = np.sqrt((weights**2).T @ (self.noise_residuals**2).sum(1))
         values = sums @ self.values
-        left_out = (
-            {} if len(units) == len(self.units) else dict.fromkeys(name for name in vars(self) if "tried" in name)
-        )
+        left_out = {} if units == self.units else dict.fromkeys(name for name in vars(self) if "tried" in name)
         return replace(
             self, units=units, values=values, error=error, noise_weights=weights, settings=settings, **left_out
         )
@@ -118,6 +116,11 @@ def freeze(result: object) -> None:
 def deletes(settings: Mapping[str, Any]) -> bool:
     """Whether these are the settings of a method that deletes units."""
     return settings.get("reference") in ("empty", "fitted")
+
+
+def predicts(settings: Mapping[str, Any]) -> bool:
+    """Whether an explanation with these settings is a model of what deletions do to the score."""
+    return deletes(settings) and settings.get("reference_terms") == "keep"
 
 
 def summed(settings: Mapping[str, Any], sums: Array) -> dict[str, str]:

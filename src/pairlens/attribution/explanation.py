@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from pairlens.attribution.contributions import freeze, regroup, summed
-from pairlens.errors import choose, whole
+from pairlens.errors import InputError, choose, whole
 from pairlens.shapes import Array, Matrix, PerUnitA, PerUnitB
-from pairlens.text import Level, Unit, both_levels, plain_level
+from pairlens.text import Level, Unit, both_levels, plain_level, rows_without
 
 if TYPE_CHECKING:
     from pairlens.attribution.forecast import Forecast
@@ -52,7 +52,8 @@ class Explanation:
         effects_b: likewise, (units_b,).
         gap: the integration's own error of the sum, signed.
         gap_a: the relative error of text a's decomposition, measured in all dimensions. `gap_b`: of text b's.
-        entry_error: an estimate of each entry's own error, (units_a, units_b).
+        entry_error: each entry's own error, (units_a, units_b): a standard error for methods that sample, zero where
+            all deletions were tried, and for methods that integrate a large overestimate.
         measured_a: the model's score without each unit of a, (units_a,); None where not every unit was deleted alone.
         measured_b: likewise for b.
         measured_pairs: the model's score without a unit of each text, (units_a, units_b), or None.
@@ -104,6 +105,8 @@ class Explanation:
 
     def without(self, a: Sequence[int] = (), b: Sequence[int] = ()) -> float:
         """What the score would be without some units, as the explanation predicts it.
+
+        Only methods that delete units, with reference_terms="keep", are made to predict that.
 
         Args:
             a: the indices of the units of text a that are deleted.
@@ -260,8 +263,9 @@ class Explanation:
 
 
 def _kept(units: Sequence[Unit], deleted: Sequence[int], text: str) -> Array:
-    """Which units of a text stay, (units,): a compound goes with any of its units."""
-    gone = {whole(f"a unit of {text}", i, 0, len(units) - 1) for i in deleted}
-    spans = {(units[i].start, units[i].end) for i in gone if units[i].kind == "text"}
-    stay = [i not in gone and spans.isdisjoint(unit.parts) for i, unit in enumerate(units)]
-    return np.array(stay, dtype=float)
+    """Which rows of a text stay without some units, (units,), as 0 and 1."""
+    if not isinstance(deleted, Iterable):
+        raise InputError(f"without takes lists of indices, such as {text}=[2], and got {text}={deleted!r}.")
+    stay = np.ones(len(units))
+    stay[rows_without(units, [whole(f"a unit of {text}", i, 0, len(units) - 1) for i in deleted])] = 0.0
+    return stay

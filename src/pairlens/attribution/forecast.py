@@ -22,6 +22,8 @@ from pairlens.methods.banzhaf import KEEP
 from pairlens.shapes import Array
 from pairlens.subsets import deletion_weights
 
+FEWEST = 10
+"""With fewer deletions of several units there is no forecast, unless these are all."""
 LOW = 0.7
 """Below this R², views warn that the explanation is a poor forecast."""
 
@@ -56,7 +58,10 @@ def cross_validate(a: ScoredText, b: ScoredText) -> Forecast | None:
     if tried_a is None or tried_b is None or tried_a.predictions is None or tried_b.predictions is None:
         return None
     keep_a, keep_b = (float(text.settings.get("keep", KEEP)) for text in (a, b))
-    weights = np.outer(_weights(tried_a, keep_a), _weights(tried_b, keep_b))
+    weights_a, weights_b = _weights(tried_a, keep_a), _weights(tried_b, keep_b)
+    if weights_a is None or weights_b is None:
+        return None
+    weights = np.outer(weights_a, weights_b)
     real = linalg.product(tried_a.embeddings, tried_b.embeddings.T)
     mean = float((weights * real).sum())
     variance = float((weights * (real - mean) ** 2).sum())
@@ -96,9 +101,12 @@ def measured_scores(a: ScoredText, b: ScoredText) -> dict[str, Array | None]:
     }
 
 
-def _weights(trials: Trials, keep: float) -> Array:
-    """The weights that make the deletions tried stand for random ones, (tried,)."""
-    return deletion_weights(trials.kept[:, ~trials.kept.all(0)], keep)
+def _weights(trials: Trials, keep: float) -> Array | None:
+    """The weights that make the deletions tried stand for random ones, (tried,); None where they are too few."""
+    kept = trials.kept[:, ~trials.kept.all(0)]
+    if len(kept) < 2 ** kept.shape[1] and ((~kept).sum(1) > 1).sum() < FEWEST:
+        return None
+    return deletion_weights(kept, keep)
 
 
 def _squared_error(weights: Array, real: Array, one: Array, other: Array) -> float:

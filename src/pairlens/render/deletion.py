@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from pairlens.attribution.contributions import deletes
+from pairlens.attribution.contributions import predicts
 from pairlens.attribution.explanation import Explanation
 from pairlens.shapes import PerUnit
-from pairlens.text import Unit
+from pairlens.text import rows_without
 
 _DELETABLE = ("text", "rest", "compound")  # special tokens and prompts always stay
 
@@ -23,11 +22,6 @@ class Without(NamedTuple):
 
     score: float
     measured: bool
-
-
-def predicts(e: Explanation) -> bool:
-    """Whether an explanation is a model of deletions: its method deletes units, and it keeps the reference's terms."""
-    return deletes(e.settings) and e.settings.get("reference_terms") == "keep"
 
 
 def without_each(e: Explanation) -> tuple[list[Without | None], list[Without | None]]:
@@ -45,41 +39,13 @@ def without_each(e: Explanation) -> tuple[list[Without | None], list[Without | N
     )
 
 
-def removed(units: Sequence[Unit], index: int) -> list[int]:
-    """The rows that go when a unit is deleted: its own, and those of compounds with it; for a compound, all its words'.
-
-    Example:
-        >>> words = [Unit("not", 0, 3), Unit("so", 4, 6), Unit("good", 7, 11)]
-        >>> units = [*words, Unit.compound("not so good", [words[0], words[2]])]
-        >>> removed(units, 0), removed(units, 1), removed(units, 3)
-        ([0, 3], [1], [0, 2, 3])
-    """
-    unit = units[index]
-    if unit.kind not in _DELETABLE:
-        return []
-    gone = set(unit.parts) or {(unit.start, unit.end)}
-    compounds = [i for i, other in enumerate(units) if not gone.isdisjoint(other.parts)]
-    return sorted({index, *parts(units, index), *compounds})
-
-
-def parts(units: Sequence[Unit], index: int) -> list[int]:
-    """The units that a compound consists of; none for other units."""
-    spans = set(units[index].parts)
-    return [i for i, unit in enumerate(units) if unit.kind == "text" and (unit.start, unit.end) in spans]
-
-
-def in_compounds(units: Sequence[Unit]) -> set[int]:
-    """The units that belong to any compound."""
-    return {part for index in range(len(units)) for part in parts(units, index)}
-
-
 def _without(e: Explanation, side: str, index: int, measured: PerUnit | None) -> Without | None:
     units = e.units_a if side == "a" else e.units_b
-    gone = removed(units, index)
-    if not gone:
+    if units[index].kind not in _DELETABLE:
         return None
+    gone = rows_without(units, [index])
     if measured is not None and units[index].kind != "compound":
         return Without(float(measured[index]), True)
     rest = [i for i, unit in enumerate(units) if unit.kind in ("text", "rest") and i not in gone]
     # An explanation says nothing about a text of which nothing is left.
-    return Without(e.without(**{side: gone}), False) if predicts(e) and rest else None
+    return Without(e.without(**{side: [index]}), False) if predicts(e.settings) and rest else None

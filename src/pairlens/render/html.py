@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from pairlens.attribution.contributions import predicts
 from pairlens.attribution.explanation import Explanation
 from pairlens.errors import InputError, choose
 from pairlens.io import check_folder, documents, write_file
-from pairlens.render.deletion import Without, parts, predicts, removed, without_each
+from pairlens.render.deletion import Without, without_each
 from pairlens.render.running import cut
 from pairlens.render.text import SAMPLED, forecast, has_gap, provenance, summary
-from pairlens.text import LEVELS, Unit
+from pairlens.text import LEVELS, Unit, parts, rows_without
 
 Shown = Explanation | Mapping[str, Explanation]
 ARRANGEMENTS = ("slider", "side", "list")
@@ -142,7 +143,7 @@ def _level(e: Explanation, name: str, error_name: str) -> dict[str, Any]:
         "provenance": provenance(e),
         "forecast": forecast(e),
         "poor": e.forecast is not None and e.forecast.is_low,
-        "predicts": predicts(e),
+        "predicts": predicts(e.settings),
         "units_a": [_unit(e.units_a, index, known) for index, known in enumerate(without_a)],
         "units_b": [_unit(e.units_b, index, known) for index, known in enumerate(without_b)],
         "pieces_a": [list(part) for part in cut(e.text_a, e.units_a)],
@@ -162,7 +163,7 @@ def _unit(units: Sequence[Unit], index: int, known: Without | None) -> dict[str,
     entry: dict[str, Any] = {"text": unit.text, "start": unit.start, "end": unit.end, "kind": unit.kind}
     if known is not None:
         entry |= {"without": _significant(known.score, 9), "measured": known.measured}
-    if (gone := removed(units, index)) not in ([], [index]):
+    if (gone := rows_without(units, [index])) != [index]:
         entry["removes"] = gone
     return entry | ({"parts": parts(units, index)} if unit.kind == "compound" else {})
 

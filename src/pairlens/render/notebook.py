@@ -15,12 +15,12 @@ import numpy as np
 
 from pairlens.attribution.explanation import Explanation
 from pairlens.render.colours import ink_on, shade
-from pairlens.render.deletion import Without, in_compounds, without_each
+from pairlens.render.deletion import Without, without_each
 from pairlens.render.html import document
 from pairlens.render.running import cut
 from pairlens.render.text import clean, equation, forecast, meanings, points, provenance, safe, signed, without_note
 from pairlens.shapes import PerUnit
-from pairlens.text import Unit
+from pairlens.text import Unit, in_compounds
 
 STRONGEST = 8
 _FRAME = "position:absolute;top:0;left:0;width:100%;height:100%;border:0;background:#fff"

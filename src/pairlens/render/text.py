@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pairlens.attribution.contributions import deletes, predicts
+
 if TYPE_CHECKING:
     from pairlens.attribution.contrast import Contrast
     from pairlens.attribution.explanation import Explanation
@@ -28,6 +30,7 @@ MEANINGS = {
 """The terms of a score in words."""
 SAMPLED = {"banzhaf": "weighted Banzhaf values", "shapley": "Shapley values"}
 """Methods that draw deletions at random, and what they estimate. Their errors are standard errors."""
+UNCHECKED = "how well this predicts deletions is not known"
 INTEGRATED = {"integrated-jacobian": "integrated Jacobians", "fade": "Fade"}
 _FLOATING_POINT = 1e-12  # a smaller gap is the rounding error of the sum
 # Characters that move a terminal's cursor, change its colours or change the direction of writing.
@@ -97,7 +100,9 @@ def terms(e: Explanation) -> list[tuple[str, str, float]]:
 def meanings(e: Explanation) -> list[str]:
     """What the terms of a score are, in words."""
     effects = ["effects: what a word does by itself"] if e.effects_a.any() or e.effects_b.any() else []
-    return [f"base: {MEANINGS['base']}", *effects, f"pairs: {MEANINGS['pairs']}"]
+    compounds = any(unit.kind == "compound" for unit in (*e.units_a, *e.units_b))
+    more = ["compounds: words that act together, in a row that goes with any of them"] if compounds else []
+    return [f"base: {MEANINGS['base']}", *effects, f"pairs: {MEANINGS['pairs']}", *more]
 
 
 def broken(total: str, width: int) -> list[str]:
@@ -134,7 +139,7 @@ def add_up(values: Sequence[float], total: float, decimals: int = 4) -> list[flo
 
 
 def forecast(e: Explanation) -> str:
-    """How well the explanation predicts deletions; empty where that is unknown.
+    """How well the explanation predicts deletions; empty where it says nothing about them.
 
     Example:
         >>> from pairlens import Lens
@@ -143,28 +148,27 @@ def forecast(e: Explanation) -> str:
     """
     known = e.forecast
     if known is None:
-        return ""
-    error, r2 = f"±{_first_digit(known.error)}", f"R² {known.r2:.2f}"
+        return UNCHECKED if predicts(e.settings) else ""
+    error, r2 = f"±{_two_places(known.error)}", f"R² {known.r2:.2f}"
     text = f"a poor forecast of deletions: {r2}, {error}" if known.is_low else f"predicts deletions to {error} ({r2})"
     better = known.with_compounds
     # Worth saying if compounds explain a third of what is left unexplained, and that is seen.
     if better is None or 1 - better > 2 / 3 * (1 - known.r2) or round(better, 2) == round(known.r2, 2):
         return text
-    return f"{text}; with compounds R² {better:.2f}"
+    return f"{text}; with rows for words that act together (compounds) R² {better:.2f}"
 
 
 def provenance(e: Explanation) -> str:
     """The settings of an explanation on one line."""
     known = {name: value for name, value in e.settings.items() if value is not None}
-    deletes = known.get("reference") in ("empty", "fitted")
     level, terms = known.get("level"), known.get("reference_terms")
     words = [
         str(known.get("model", "")).rstrip("/").rsplit("/", 1)[-1],
         *_method(e, known),
         f"level {level}" if isinstance(level, str) else "",
         str(known.get("measure", "")),
-        f"reference {known['reference']}" if "reference" in known and not deletes else "",
-        f"reference terms {terms}" if terms and not (deletes and terms == "keep") else "",
+        f"reference {known['reference']}" if "reference" in known and not deletes(known) else "",
+        f"reference terms {terms}" if terms and not (deletes(known) and terms == "keep") else "",
         str(known.get("sums", "")),
     ]
     return clean(", ".join(word for word in words if word))
@@ -177,7 +181,7 @@ def _method(e: Explanation, known: dict[str, Any]) -> list[str]:
     tried = [nodes] if isinstance(nodes, int) else nodes if isinstance(nodes, list) else []
     counts = " and ".join(str(count) for count in tried)
     if method in SAMPLED:
-        return [f"{SAMPLED[method]} from {counts} deletions" if counts else SAMPLED[method]]
+        return [f"{SAMPLED[method]} from {counts} forward passes" if counts else SAMPLED[method]]
     layer = f"layer {known['layer']}" if "layer" in known else ""
     gaps = f"gap of the texts {tiny(e.gap_a)} and {tiny(e.gap_b)}" if method in INTEGRATED else ""
     return [INTEGRATED.get(method, method), layer, gaps]
@@ -283,8 +287,8 @@ def _without(score: float, units: Sequence[Unit], known: Sequence[Without | None
     return [line] if listed else []
 
 
-def _first_digit(value: float) -> str:
-    """A positive number to its first digit: at least 0.001."""
+def _two_places(value: float) -> str:
+    """A positive number with two decimals; small ones have three."""
     return f"{value:.2f}" if value >= 0.0095 else f"{value:.3f}"
 
 

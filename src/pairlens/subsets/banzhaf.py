@@ -1,22 +1,23 @@
 """Weighted Banzhaf values: the linear model that predicts random deletions best, from the values of some subsets.
 
-Delete each unit with probability q = 1 - keep, and write the loss of a set D of deleted units as y(D) = e(whole) - e(D
-deleted). The weighted Banzhaf values U are the least-squares fit y(D) ≈ Σ_{s in D} U[s] over these random sets. A
-compound c, a pair of units that act together, adds the feature "both units are deleted", and so has a vector of its own
-that counts only if both units stay.
+Delete each unit with probability q = 1 - keep, and call y(D) = e(whole) - e(D deleted) the loss of a set D of deleted
+units. The weighted Banzhaf values U are the least-squares fit y(D) ≈ Σ_{s in D} U[s] over these random sets. A
+compound, a pair of units that act together, adds the feature "both units are deleted". Its vector counts only if both
+units stay.
 
-Where only some sets were tried, the losses of all others are predicted by Gaussian process regression. Its kernel
+Where only some sets were tried, Gaussian process regression predicts the losses of all others. Its kernel is
 
-    k(D, D') = ((1 + INTERACTION)^|D ∩ D'| - 1) / INTERACTION + FREE |features in both|
+    k(D, D') = ((1 + i)^|D ∩ D'| - 1) / i + FREE |features in both|
 
-gives every product of deletions an independent weight, smaller by the factor INTERACTION for each further unit, and
-leaves the weights of the fitted features free: a text whose words simply add up is recovered exactly. The
-least-squares fit of the prediction has a closed form, as expectations of products over units are products. Sets that
-were tried enter with their measured losses, so with all sets tried the fit is exact.
+The first term gives every product of deletions a weight of its own, whose prior variance is smaller by the factor i for
+each further unit. The second term leaves the weights of the fitted features free, so that a text whose words add up is
+recovered exactly. The least-squares fit of the prediction has a closed form, because the expectation of a product of
+independent deletions is a product. Sets that were tried enter with their measured losses: with all sets tried the fit
+is exact. Texts differ in how much their words interact and in what no other set can predict, so i and the nugget are
+those with the smallest error on held-out sets.
 
-The errors have their size from the posterior variance of the prediction, times the variance that leave-one-out
-residuals show, and their directions from these residuals. Over seeds, estimates spread around the exact values as these
-errors say (tests/subsets/test_banzhaf.py).
+Errors have their size from the posterior variance of the prediction, times the variance that leave-one-out residuals
+show, and their directions from these residuals.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,14 +33,16 @@ from pairlens import linalg
 from pairlens.shapes import Array
 from pairlens.subsets.fit import Fit, deletion_weights, in_sampled_size
 
-INTERACTION = 0.3
-"""The prior variance of an interaction, relative to that of one with a unit less. 0.1 to 0.8 predict about as well."""
-NUGGET = 0.01
-"""The part of a loss's variance that other losses cannot predict; 0.001 to 0.03 predict as well."""
+INTERACTIONS = (0.3, 0.1, 0.03, 0.01)
+"""Prior variances of an interaction, relative to that of an interaction with one unit less."""
+NUGGETS = (0.01, 0.1, 1.0)
+"""Parts of a loss's variance that other losses cannot predict, in units of a single word's variance."""
+LARGEST = 1e6
+"""The largest interaction term of the kernel that leaves the inverse enough digits."""
 FREE = 1e4
 """The prior variance of a fitted feature: so large that it is not shrunk, small enough for the inverse's digits."""
 MOST_PLAYERS = 40
-"""Up to this many units, compounds are tried for comparison when none are asked for."""
+"""Up to this many units, compounds are tried for comparison when none are asked for, and all pairs can be compounds."""
 WORTH = 0.02
 """The part of the error on held-out sets that a compound must remove to be added."""
 COMPARED = 8
@@ -57,12 +61,24 @@ def banzhaf(tried: Array, values: Array, keep: float, compounds: int = 0) -> Fit
     n = tried.shape[1]
     plain = _Regression(tried, values, keep, np.eye(n, dtype=bool))
     if compounds:
-        return _Regression(tried, values, keep, plain.with_compounds(compounds)).fit()
+        return _Regression(tried, values, keep, plain.with_compounds(compounds), plain.prior).fit()
     fit = plain.fit()
     if not 3 <= n <= MOST_PLAYERS:
         return fit
-    richer = _Regression(tried, values, keep, plain.with_compounds(COMPARED))
+    richer = _Regression(tried, values, keep, plain.with_compounds(COMPARED), plain.prior)
     return replace(fit, compound_predictions=richer.predictions())
+
+
+class _Prior(NamedTuple):
+    """What the Gaussian process assumes before any set was tried.
+
+    Attributes:
+        interaction: the prior variance of an interaction, relative to that of one with a unit less.
+        nugget: the part of a loss's variance that other losses cannot predict.
+    """
+
+    interaction: float
+    nugget: float
 
 
 class _Regression:
@@ -74,9 +90,10 @@ class _Regression:
         keep: the probability that a player stays.
         members: the features, (features, players), booleans: each is a set of players, present where all of them are
             deleted. Each player alone comes first, then compounds.
+        prior: the prior; None for the one with the smallest error on held-out sets.
     """
 
-    def __init__(self, tried: Array, values: Array, keep: float, members: Array) -> None:
+    def __init__(self, tried: Array, values: Array, keep: float, members: Array, prior: _Prior | None = None) -> None:
         self._keep, self._delete = keep, 1 - keep
         self._players = tried.shape[1]
         self._members = members
@@ -88,20 +105,36 @@ class _Regression:
         self._chances = self._delete**sizes * keep ** (self._players - sizes)
         self._exact = len(tried) == 2**self._players
         self._present = self._presence(members)
+        self.prior = prior or _Prior(INTERACTIONS[0], NUGGETS[0])
         if not self._exact:
-            shared = linalg.product(self._deleted, self._deleted.T)
-            self._kernel = ((1 + INTERACTION) ** shared - 1) / INTERACTION
-            self._kernel += FREE * linalg.product(self._present, self._present.T)
-            self._inverse = linalg.inverse(self._kernel + NUGGET * np.eye(len(tried)))
+            self.prior = prior or self._best_prior()
+            self._kernel, self._inverse = self._process(self.prior)
             # What each loss is off from its prediction by all others.
-            scales = np.diag(self._inverse)
-            self._residuals = linalg.product(self._inverse, self._losses) / scales[:, None]
+            self._residuals = linalg.product(self._inverse, self._losses) / np.diag(self._inverse)[:, None]
             sampled = in_sampled_size(tried)
             sampled = sampled if sampled.any() else sizes > 0
-            self._variance = float(((self._residuals**2).sum(1) * scales)[sampled].mean())
+            squares = (self._residuals**2).sum(1) * np.diag(self._inverse)
+            self._variance = float(squares[sampled].mean())
         gram = self._gram(members, members)
         self._inverse_gram = linalg.inverse(gram)
         self._solution = linalg.product(self._inverse_gram, self._moments(members))  # weights of the losses
+
+    def _process(self, prior: _Prior) -> tuple[Array, Array]:
+        """The kernel of the sets tried under a prior, and its inverse with the nugget, (tried, tried)."""
+        kernel = ((1 + prior.interaction) ** linalg.product(self._deleted, self._deleted.T) - 1) / prior.interaction
+        kernel += FREE * linalg.product(self._present, self._present.T)
+        return kernel, linalg.inverse(kernel + prior.nugget * np.eye(len(kernel)))
+
+    def _best_prior(self) -> _Prior:
+        """The prior with the smallest error on held-out sets."""
+        largest, products = self._deleted.sum(1).max(), linalg.product(self._losses, self._losses.T)
+        errors: dict[_Prior, float] = {}
+        for prior in itertools.starmap(_Prior, itertools.product(INTERACTIONS, NUGGETS)):
+            if (1 + prior.interaction) ** largest <= LARGEST or prior.interaction == INTERACTIONS[-1]:
+                inverse = self._process(prior)[1]
+                squares = (linalg.product(inverse, products) * inverse).sum(1) / np.diag(inverse) ** 2
+                errors[prior] = float(self._weights @ squares)
+        return min(errors, key=errors.__getitem__)
 
     def fit(self) -> Fit:
         """The least-squares fit."""
@@ -125,22 +158,25 @@ class _Regression:
     def with_compounds(self, most: int) -> Array:
         """The features with up to `most` more pairs of players, each the one that explains most of what is left.
 
-        A pair is added while it removes enough of the error on held-out sets.
+        A pair is added while it removes enough of the error on held-out sets. In long texts only pairs of players that
+        are near each other are looked at.
         """
         n = self._players
-        members = np.zeros((n + n * (n - 1) // 2, n), dtype=bool)
+        reach = MOST_PLAYERS**2 // n
+        pairs = [(i, j) for i, j in itertools.combinations(range(n), 2) if j - i <= reach]
+        members = np.zeros((n + len(pairs), n), dtype=bool)
         members[:n] = self._members
-        for row, pair in enumerate(itertools.combinations(range(n), 2), start=n):
+        for row, pair in enumerate(pairs, start=n):
             members[row, pair] = True
-        gram = self._gram(members, members)
         moments = linalg.product(self._moments(members), self._losses)
+        variances = self._delete ** members.sum(1)
         chosen = list(range(n))
         error = self._held_out_error(members[chosen])
         while len(chosen) < min(n + most, len(members)):
-            inside = gram[np.ix_(chosen, chosen)]
-            solved = linalg.solve(inside, np.concatenate([gram[chosen], moments[chosen]], axis=1))
-            left = moments - linalg.product(gram[:, chosen], solved[:, len(members) :])
-            spread = np.diag(gram) - np.einsum("cf,cf->f", gram[chosen], solved[:, : len(members)])
+            gram = self._gram(members[chosen], members)
+            solved = linalg.solve(gram[:, chosen], np.concatenate([gram, moments[chosen]], axis=1))
+            left = moments - linalg.product(gram.T, solved[:, len(members) :])
+            spread = variances - np.einsum("fc,fc->c", gram, solved[:, : len(members)])
             gains = (left**2).sum(1) / np.maximum(spread, 1e-9)
             gains[chosen] = -1.0
             candidate = [*chosen, int(gains.argmax())]
@@ -178,8 +214,9 @@ class _Regression:
         """The expected product of each feature and the kernel with each set tried, over untried sets."""
         sizes, inside = members.sum(1), linalg.product(self._deleted, members.T.astype(float))
         outside = self._deleted.sum(1)[:, None] - inside
-        grown = (1 + INTERACTION) ** inside * (1 + INTERACTION * self._delete) ** outside
-        expected = self._delete**sizes * (grown - 1) / INTERACTION
+        interaction = self.prior.interaction
+        grown = (1 + interaction) ** inside * (1 + interaction * self._delete) ** outside
+        expected = self._delete**sizes * (grown - 1) / interaction
         expected += FREE * linalg.product(self._present, self._gram(self._members, members))
         return expected - linalg.product(self._kernel, known)
 
@@ -193,7 +230,7 @@ class _Regression:
         all_sets, all_known = self._prior()
         known_part = linalg.product(known.T, unknown)
         prior = all_sets - known_part - known_part.T - linalg.product(known.T, linalg.product(self._kernel, known))
-        prior += NUGGET * (all_known - linalg.product(known.T, known))
+        prior += self.prior.nugget * (all_known - linalg.product(known.T, known))
         posterior = prior - linalg.product(unknown.T, linalg.product(self._inverse, unknown))
         variance = np.maximum((linalg.product(transform, posterior) * transform).sum(1), 0.0).sum() * self._variance
         claimed = float((weights**2).sum(0) @ (self._residuals**2).sum(1))
@@ -210,11 +247,9 @@ class _Regression:
         sizes = self._members.sum(1)
         union = _union(self._members, self._members)
         both, gram = sizes[:, None] + sizes - union, self._gram(self._members, self._members)
-        same = 1 + INTERACTION * q * q
-        grown = (
-            (q * q * (1 + INTERACTION)) ** both * (q * (1 + INTERACTION * q)) ** (union - both) * same ** (n - union)
-        )
-        expected = (grown - q ** (sizes[:, None] + sizes)) / INTERACTION + FREE * linalg.product(gram, gram)
+        i = self.prior.interaction
+        grown = (q * q * (1 + i)) ** both * (q * (1 + i * q)) ** (union - both) * (1 + i * q * q) ** (n - union)
+        expected = (grown - q ** (sizes[:, None] + sizes)) / i + FREE * linalg.product(gram, gram)
         return expected, q ** (2 * union) * (q * q + keep * keep) ** (n - union)
 
     def _to_kept(self) -> Array:

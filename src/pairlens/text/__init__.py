@@ -5,8 +5,9 @@ the coarse unit that each fine one belongs to. Nothing here knows of models, and
 """
 
 from pairlens.text.alignment import align, token_units
+from pairlens.text.compounds import in_compounds, rows_without
 from pairlens.text.segmentation import Span, sentences, words
-from pairlens.text.units import LEVELS, Level, Unit, both_levels, group, level_spans, plain_level, zoomed
+from pairlens.text.units import LEVELS, Level, Unit, both_levels, group, level_spans, parts, plain_level, zoomed
 
 __all__ = [
     "LEVELS",
@@ -16,8 +17,11 @@ __all__ = [
     "align",
     "both_levels",
     "group",
+    "in_compounds",
     "level_spans",
+    "parts",
     "plain_level",
+    "rows_without",
     "sentences",
     "token_units",
     "words",

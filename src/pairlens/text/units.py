@@ -52,9 +52,10 @@ class Unit:
         """
         shown = units[0].text
         for before, unit in pairwise(units):
-            between = text[before.end : unit.start]
+            between = text[before.end : unit.start] if unit.kind == before.kind == "text" else " … "
             shown += (between if not between.strip() else " … ") + unit.text
-        return cls(shown, units[0].start, units[-1].end, "compound", tuple((unit.start, unit.end) for unit in units))
+        places = [unit for unit in units if unit.kind == "text"]
+        return cls(shown, places[0].start, places[-1].end, "compound", tuple((unit.start, unit.end) for unit in units))
 
     def stored(self) -> tuple[str, int, int, str]:
         """Return the unit as files store it: the kind of a compound names its parts.
@@ -101,6 +102,11 @@ def group(
         _refuse_coarser(text, units, spans, level)
     coarse = [Unit(text[start:end], start, end) for start, end in spans]
     homes = [_home(text, i, unit, coarse) for i, unit in enumerate(units)]
+    for i in range(len(units)):
+        # A compound of units that stay apart is one of theirs.
+        inside = list(dict.fromkeys(homes[part] for part in parts(units, i)))
+        if inside:
+            homes[i] = inside[0] if len(inside) == 1 else (-1, Unit.compound(text, [home for _, home in inside]))
     first = {home: len(units) + 1.0 if home[1].kind == "rest" else i for i, home in reversed([*enumerate(homes)])}
     if not isinstance(level, str):
         # A span without tokens stands before the next span that has some, or else after the last text token.
@@ -109,6 +115,14 @@ def group(
             first[home] = place = min(place, first.get(home, place))
     order = {home: n for n, home in enumerate(sorted(first, key=lambda home: (first[home], home[1].start)))}
     return tuple(unit for _, unit in order), tuple(order[home] for home in homes)
+
+
+def parts(units: Sequence[Unit], index: int) -> list[int]:
+    """Return the units that a compound consists of; none for other units."""
+    spans = set(units[index].parts)
+    if not spans:
+        return []
+    return [i for i, unit in enumerate(units) if unit.kind in ("text", "rest") and (unit.start, unit.end) in spans]
 
 
 def level_spans(text: str, level: Any) -> list[Span]:
@@ -191,7 +205,7 @@ def _home(text: str, i: int, unit: Unit, coarse: list[Unit]) -> tuple[int, Unit]
     """Return the coarse unit of the i-th unit, with a number that keeps equal special tokens apart."""
     if unit.kind == "special":
         return i, unit
-    if unit.kind in ("text", "compound"):
+    if unit.kind == "text":
         first = trim(text, unit.start, unit.end)[0]
         visible = RUN.search(text, first)
         for char in (first, visible.start() if visible else max(0, len(text.rstrip()) - 1)):

@@ -15,7 +15,7 @@ class Limits:
         tokens: tokens of one text, as the model reads it.
         total: tokens of all texts of a request together.
         passages: passages of one query, or texts to decompose.
-        passes: forward passes a text, for shapley.
+        passes: forward passes a text, for banzhaf and shapley.
         body: bytes of a request.
         document: bytes of a request that brings a finished explanation.
         quick: short calculations under way at a time.

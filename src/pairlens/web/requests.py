@@ -11,9 +11,8 @@ from pairlens.attribution.explanation import Explanation
 from pairlens.errors import InputError, ModelError, PairlensError, choose
 from pairlens.io import documents
 from pairlens.lens import Lens
-from pairlens.methods.banzhaf import Banzhaf
+from pairlens.methods import choose_method
 from pairlens.methods.sampled import Sampled
-from pairlens.methods.shapley import Shapley
 from pairlens.model import Encoder
 from pairlens.render import html
 from pairlens.web.limits import Limits, Refusal, check_chars, check_tokens
@@ -25,7 +24,7 @@ PASSES = {"occlusion": 1, "output": 2, "integrated-jacobian": 60, "fade": 100}
 """Forward passes that a method takes per unit, roughly."""
 
 
-SAMPLED: dict[str, tuple[Sampled, float]] = {"banzhaf": (Banzhaf(), 0.75), "shapley": (Shapley(), 0.5)}
+LEFT = {"banzhaf": 0.82, "shapley": 0.5}
 """Methods that sample, with the mean length of a text after deletions."""
 
 
@@ -48,15 +47,16 @@ def is_quick(body: Options, lens: Lens, limits: Limits) -> bool:
     counts = [(name, len(encoder.read(text, role).tokens)) for name, text, role in body.named_texts]
     check_tokens(counts, limits)
     integrates = body.layer is not None or body.reference is not None or lens.adjusted
-    method = body.method or ("integrated-jacobian" if integrates else "banzhaf")
+    name = body.method or ("integrated-jacobian" if integrates else "banzhaf")
+    given = body.keywords()["method"]
+    method = choose_method(name if given is None else given, None, None)
     work = 0.0
     for _, count in counts:
         units = count / 20 if body.level == "sentence" else count
-        if method in SAMPLED:
-            sampled, length = SAMPLED[method]
-            passes = min(body.passes or sampled.budget(round(units)), 2**units) * length
+        if isinstance(method, Sampled):
+            passes = min(method.budget(round(units)), 2**units) * LEFT[method.name]
         else:
-            passes = PASSES[method] * units
+            passes = PASSES[name] * units
         work += count * passes
     return work * encoder.effort(body.named_texts[0][2]) <= QUICK
 

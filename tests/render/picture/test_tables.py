@@ -37,7 +37,7 @@ def check_numbers(e: Explanation, saved, chromium) -> None:
         choose_level(page, "Tokens")
         page.get_by_label("Special tokens").check()
         assert terms(page) == expected_terms(e, special=True)
-        assert [value for _, value in pairs(page)] == [minus(signed(pair.value)) for pair in e.top(8)]
+        assert [value for _, value in pairs(page)] == [minus(signed(pair.value)) for pair in e.top(8, special=True)]
 
 
 def test_hovering_over_a_listed_pair_marks_both_words(coffee, saved, chromium):

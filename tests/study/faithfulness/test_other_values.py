@@ -10,6 +10,7 @@ import pytest
 
 from games import random_game, subsets
 from judging import random_text
+from pairlens.methods.banzhaf import KEEP
 from pairlens.methods.sampled import Sampled
 from pairlens.study.faithfulness.other_values import FaithShap, KrigedLinear, LeastSquares, Mixture, ShapleyTaylor
 from pairlens.subsets import banzhaf
@@ -69,4 +70,4 @@ def test_shapley_taylor_values_are_means_over_orders():
 def test_least_squares_with_all_subsets_is_the_banzhaf_value():
     tried = subsets(6)
     values = random_game(6, 6, seed=2)(tried)
-    assert np.allclose(LeastSquares(ridge=1e-12).fit(tried, values).values, banzhaf(tried, values, 0.8).values)
+    assert np.allclose(LeastSquares(ridge=1e-12).fit(tried, values).values, banzhaf(tried, values, KEEP).values)

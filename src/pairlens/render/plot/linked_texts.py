@@ -12,7 +12,7 @@ from pairlens.attribution.explanation import Explanation
 from pairlens.errors import whole
 from pairlens.render.axis import Axis, Cells, fold
 from pairlens.render.colours import LIGHT, shade
-from pairlens.render.deletion import Without, in_compounds
+from pairlens.render.deletion import Without
 from pairlens.render.plot import canvas
 from pairlens.render.plot.blocks import Block, Looks, block
 from pairlens.render.plot.canvas import COLUMN, LINE, MARGIN, NUMBER, PAGE, TITLE, Pen
@@ -20,7 +20,7 @@ from pairlens.render.plot.curves import Link, draw_curves, draw_key, strongest
 from pairlens.render.plot.scale import Scale, plain, scale
 from pairlens.render.text import clean, equation, forecast, points, without_note
 from pairlens.shapes import Float
-from pairlens.text import Unit
+from pairlens.text import Unit, in_compounds
 
 _BETWEEN = 68.0  # the height between the two texts
 _SHORT = 120  # characters of a text that fits into one column of a paper

@@ -146,7 +146,7 @@ def _legend(cells: Cells, names: Sequence[str], width: int) -> list[Text]:
     down, across = cells.down, cells.across
     silent = ", all zero" if down.silent + across.silent == bool(down.folded) + bool(across.folded) else ""
     notes = [
-        "effects: what a word does by itself, whatever the other text says" * cells.has_effects,
+        "effects: what a word does by itself" * cells.has_effects,
         without_note(cells.without, "without"),
         _note("rest", names, (down.hidden, across.hidden), "weaker unit"),
         _note("special", names, (down.folded, across.folded), "token", silent),

@@ -12,9 +12,9 @@ from rich.text import Text
 
 from pairlens.attribution.explanation import Explanation, Pair
 from pairlens.render.axis import fold
-from pairlens.render.deletion import parts
 from pairlens.render.running import Piece, lay_out, to_pieces
 from pairlens.render.terminal.style import Marks, cell_style
+from pairlens.text import parts
 
 _LINES = 6  # of one text
 _TRUNCATED = "longer than the model takes: only its beginning is explained"

@@ -59,7 +59,7 @@ class LeastSquares(_OtherValues):
 
     def sampler(self, players: int, random: np.random.Generator) -> DeletionSampler:
         """What draws the subsets of one text."""
-        return DeletionSampler(players, random, self.keep**2)
+        return DeletionSampler(players, random, self.keep)
 
     def fit(self, tried: Array, values: Array) -> Fit:
         """The linear model of the subsets tried, from their embeddings."""

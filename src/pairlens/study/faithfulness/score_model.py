@@ -18,7 +18,7 @@ import numpy as np
 from pairlens.attribution import Explanation
 from pairlens.shapes import Array, Matrix, PerUnitA, PerUnitB
 from pairlens.study.faithfulness.deletable_text import DeletableText
-from pairlens.text import Unit
+from pairlens.text import Unit, rows_without
 
 
 class ScoreModel:
@@ -75,9 +75,6 @@ def _left_rows(left: Array, lost: Array) -> Array:
 def _lost_rows(units: Sequence[Unit], text: DeletableText) -> Array:
     """Which rows of an explanation go with each deletable unit: its own, and those of compounds, (count, units)."""
     lost = np.zeros((text.count, len(units)))
-    spans = [(units[player].start, units[player].end) for player in text.players]
-    lost[np.arange(text.count), text.players] = 1.0
-    for row, unit in enumerate(units):
-        if unit.kind == "compound":
-            lost[[span in unit.parts for span in spans], row] = 1.0
+    for row, player in zip(lost, text.players, strict=True):
+        row[rows_without(units, [int(player)])] = 1.0
     return lost
