@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from games import random_game, subsets
-from pairlens.subsets import DeletionSampler, banzhaf, deletion_weights
+from pairlens.methods.banzhaf import Banzhaf
+from pairlens.subsets import banzhaf, deletion_weights
 from pairlens.subsets.banzhaf import INTERACTIONS, MOST_PLAYERS, NUGGETS
 
 KEEP = 0.8
@@ -26,7 +27,7 @@ def by_least_squares(tried: np.ndarray, values: np.ndarray, keep: float, pairs=(
 
 
 def drawn(n: int, passes: int, seed: int = 0) -> np.ndarray:
-    return DeletionSampler(n, np.random.default_rng(seed), KEEP).grow(passes)
+    return Banzhaf(keep=KEEP).sampler(n, np.random.default_rng(seed)).grow(passes)
 
 
 @pytest.mark.parametrize("keep", [0.3, 0.8, 0.95])

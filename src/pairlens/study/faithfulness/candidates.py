@@ -140,7 +140,7 @@ def _banzhaf(passes: Sequence[int], seed: int, tol: float) -> list[Candidate]:
     named = {
         "banzhaf": Banzhaf(seed=seed),
         **{f"banzhaf/{count}": Banzhaf(passes=count, seed=seed) for count in passes},
-        "banzhaf/compounds": Banzhaf(compounds=8, passes=100, seed=seed),
+        "banzhaf/compounds": Banzhaf(compounds=16, passes=100, seed=seed),
     }
     return [Candidate(name, "banzhaf", method, "keep", tol) for name, method in named.items()]
 

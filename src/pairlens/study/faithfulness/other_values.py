@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairlens import linalg
-from pairlens.methods.banzhaf import KEEP
+from pairlens.methods.banzhaf import KEEP, Banzhaf
 from pairlens.methods.sampled import Sampled
 from pairlens.methods.shapley import FEWEST, MOST, PER_UNIT
 from pairlens.shapes import Array, Vector
@@ -59,7 +59,7 @@ class LeastSquares(_OtherValues):
 
     def sampler(self, players: int, random: np.random.Generator) -> DeletionSampler:
         """What draws the subsets of one text."""
-        return DeletionSampler(players, random, self.keep)
+        return Banzhaf(keep=self.keep).sampler(players, random)
 
     def fit(self, tried: Array, values: Array) -> Fit:
         """The linear model of the subsets tried, from their embeddings."""
