@@ -12,6 +12,7 @@ import time
 from importlib import import_module
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import zoo
@@ -241,3 +242,21 @@ def test_killed_and_started_again_as_a_user_does(how, model, tmp_path):
     assert command(*line, tmp_path / "whole.parquet").returncode == 0
     assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
     assert {path.name for path in tmp_path.iterdir()} == {"pairs.csv", "out.parquet", "whole.parquet"}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_first_the_result_keeps_the_other_columns(invoke, tmp_path, suffix):
+    (tmp_path / "pairs.jsonl").write_text(
+        '{"id": 7, "a": "A cat.", "b": "A dog.", "score": 0.5, "tags": ["x"]}\n'
+        '{"id": 8, "a": "A dog.", "b": "A cat.", "score": 0.25, "tags": null}\n'
+    )
+    out = tmp_path / f"out{suffix}"
+    done = invoke("batch", tmp_path / "pairs.jsonl", "-o", out)
+    assert done.exit_code == 0, done.stderr
+    read = {".csv": pd.read_csv, ".jsonl": lambda path: pd.read_json(path, lines=True), ".parquet": pd.read_parquet}
+    table = read[suffix](out)
+    assert table["id"].tolist() == [7, 8]
+    assert table["input_score"].tolist() == [0.5, 0.25]
+    assert table["tags"][0] == '["x"]'
+    assert pd.isna(table["tags"][1])
+    assert table["score"][0] == pytest.approx(table["score"][1])

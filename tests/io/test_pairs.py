@@ -31,6 +31,31 @@ def test_a_csv_without_a_header_starts_with_a_pair(tmp_path):
     assert not PairTable(tmp_path / "p.csv").header()
 
 
+@pytest.mark.parametrize("separator", [";", "\t", ","])
+def test_first_what_separates_the_cells_of_a_csv_is_found(tmp_path, separator):
+    lines = ["id{0}sentence1{0}sentence2", '1{0}"x, y; z"{0}w', "2{0}v{0}u"]
+    found = rows(tmp_path / "p.csv", "\n".join(lines).format(separator))
+    assert found == [(1, 2, "x, y; z", "w", ""), (2, 3, "v", "u", "")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "premise_text,hypo\nA cat sleeps.,A dog runs.\n",
+        "id,left,right\n1,A cat.,A dog.\n",
+        "1,A cat.,A dog.,5\n2,A bird.,A fish.,4\n",
+    ],
+)
+def test_first_columns_that_are_not_known_are_asked_for(tmp_path, text):
+    with pytest.raises(InputError, match=r"which of the columns .* are the two texts\? Name them with --column-a"):
+        rows(tmp_path / "p.csv", text)
+
+
+def test_first_other_columns_are_kept(tmp_path):
+    (tmp_path / "p.csv").write_text("id,a,b,label\nr1,x,y,yes\n")
+    assert [row.others for row in PairTable(tmp_path / "p.csv").rows()] == [{"id": "r1", "label": "yes"}]
+
+
 def test_quotation_marks_in_a_tsv_are_plain_characters(tmp_path):
     assert rows(tmp_path / "p.tsv", 'a\tb\n"x\ty"\n') == [(1, 2, '"x', 'y"', "")]
 

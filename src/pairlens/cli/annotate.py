@@ -16,7 +16,7 @@ from pairlens.errors import InputError
 def annotate(
     data: Annotated[Path, typer.Argument(help="A table of pairs, or a hub dataset owner/name.")],
     spacy: Annotated[str, typer.Option(help="A spaCy pipeline: a package, such as en_core_web_sm, or a folder.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The CoNLL-U file to write.")],
+    output: Annotated[Path, typer.Option("--out", "-o", help="The CoNLL-U file to write.")],
     column_a: options.ColumnA = None,
     column_b: options.ColumnB = None,
     split: Annotated[str, typer.Option(help="Of a hub dataset.")] = "test",
@@ -31,7 +31,7 @@ def annotate(
     columns = options.both_columns(column_a, column_b)
     check_folder(output)
     if output.resolve() == data.resolve():
-        raise InputError(f"{output} is the table itself. Give another --output.")
+        raise InputError(f"{output} is the table itself. Give another --out.")
     source = PairTable(data, columns, split=split)
     texts = list(dict.fromkeys(text for row in source.rows() if not row.reason for text in (row.a, row.b)))
     if not texts:

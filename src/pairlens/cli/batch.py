@@ -39,7 +39,7 @@ Strict = Annotated[
 @session()
 def batch(
     pairs: Annotated[Path, typer.Argument(help="A table: .csv, .tsv, .jsonl or .parquet.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The result: .parquet, .csv or .jsonl.")],
+    output: Annotated[Path, typer.Option("--out", "-o", help="The result: .parquet, .csv or .jsonl.")],
     column_a: options.ColumnA = None,
     column_b: options.ColumnB = None,
     model: options.Model = None,
@@ -67,9 +67,8 @@ def batch(
 ) -> None:
     """Explain every pair of a table. A run that was cut off goes on where it stopped.
 
-    Columns named like a and b, sentence1 and sentence2 or query and document hold the texts, else the first two.
-
-    Rows that cannot be used go to OUTPUT.rejects.csv.
+    Columns named like a and b, sentence1 and sentence2 or query and document hold the texts; others are named with
+    --column-a and --column-b. The result keeps all other columns. Rows that cannot be used go to OUT.rejects.csv.
     """
     from pairlens.cli.results import check_output
     from pairlens.io import Journal, PairTable
@@ -77,7 +76,7 @@ def batch(
     source = PairTable(pairs, options.both_columns(column_a, column_b))
     check_output(output, overwrite)
     if output.resolve() == pairs.resolve():
-        raise InputError(f"{output} is the table of pairs itself. Give another --output.")
+        raise InputError(f"{output} is the table of pairs itself. Give another --out.")
     if not source.header():
         tell(f"{pairs} has no header that is known: its first two columns are the texts, from the first line on.")
     total = 0
@@ -167,7 +166,7 @@ def _of_line(row: PairRow, reason: str) -> InputError:
 
 def _finish(journal: Journal, output: Path, asked: dict[str, Any]) -> None:
     """Write the output and the rejects from the journal, and print the counts."""
-    from pairlens.cli.results import write, write_rejected
+    from pairlens.cli.results import other_columns, write, write_rejected
 
     counts: Counter[str] = Counter()
     projected = asked["reference_terms"] in (None, "project")
@@ -186,7 +185,7 @@ def _finish(journal: Journal, output: Path, asked: dict[str, Any]) -> None:
         write_rejected(rejects, bad)
     else:
         rejects.unlink(missing_ok=True)
-    write(output, explained_rows(), asked)
+    write(output, explained_rows(), other_columns(journal.records()), asked)
     tell(f"{counts['explained']} pairs explained: {output}")
     warn_of("rows that could not be used", len(bad), f" ({rejects})")
     warn_of("pairs with a text longer than the model takes, of which only the beginning is explained", counts["long"])

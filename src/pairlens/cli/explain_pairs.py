@@ -23,7 +23,7 @@ Queries = Annotated[
 def explain_pairs(
     pairs: Annotated[str, typer.Argument(help="A table: .csv, .tsv, .jsonl or .parquet, or a hub dataset.")],
     index: Annotated[Path, typer.Option("--index", "-i", help="The folder of the index.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder of the results.")],
+    output: Annotated[Path, typer.Option("--out", "-o", help="The folder of the results.")],
     column_a: Annotated[str | None, typer.Option(help="The column of side a.")] = None,
     column_b: Annotated[str | None, typer.Option(help="The column of side b.")] = None,
     queries: Queries = None,

@@ -206,9 +206,9 @@ def explain_pairs(
 
 def _open_folder(out: Path, *, restart: bool) -> None:
     """Make the folder of the results; raise if it holds files of something else."""
-    files = list(make_folder(out, "--output").iterdir())
+    files = list(make_folder(out, "--out").iterdir())
     if files and not (out / "journal.jsonl").exists():
-        raise InputError(f"{out} holds files that are not of this command. Give another --output.")
+        raise InputError(f"{out} holds files that are not of this command. Give another --out.")
     results = ("part-*.parquet", "journal.jsonl", "rejects.jsonl") if restart else ()
     for path in (path for pattern in (".*.tmp", *results) for path in out.glob(pattern)):
         path.unlink(missing_ok=True)

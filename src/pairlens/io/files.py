@@ -48,7 +48,7 @@ def check_folder(path: Path) -> None:
 
 
 def make_folder(folder: Path, option: str) -> Path:
-    """Make a folder where it does not exist; `option` is what the user can change, such as "--output"."""
+    """Make a folder where it does not exist; `option` is what the user can change, such as "--out"."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,13 +34,21 @@ TEXT_COLUMNS = (
 """Known names of the two columns; where a table has several of these pairs, the first one counts."""
 SCORE_COLUMNS = ("score", "similarity_score", "similarity", "label", "relatedness_score", "judgment", "gold")
 """Known names of the column of scores, in the same way."""
+_NAME = re.compile(r"\s*[A-Za-z_][\w.-]*\s*")
+
+
+HEADLESS: tuple[str, ...] = ("a", "b", "score")
+"""The columns of a table without a header."""
+SAMPLE = 20
+"""Lines that are looked at to tell a header from a pair."""
 
 
 @dataclass(frozen=True)
 class PairRow:
     """One row of the table: its number, its line in the file, its texts, and why it cannot be used, if it cannot.
 
-    `score` is a human judgement of the pair; None where the table has no such column, or no number in it.
+    `score` is a human judgement of the pair; None where the table has no such column, or no number in it. `others` are
+    the cells of all columns but the texts, by column.
     """
 
     number: int
@@ -47,6 +57,7 @@ class PairRow:
     b: str
     reason: str = ""
     score: float | None = None
+    others: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -80,15 +91,15 @@ class PairTable:
 
     def rows(self) -> Iterator[PairRow]:
         """The rows, numbered from 1; empty lines do not count."""
-        for number, record in enumerate(self._cells(), 1):
-            yield _row(number, record, scored=self.score is not None)
+        names: tuple[str, ...] | None = None
+        for number, record in enumerate(self._records(), 1):
+            if names is None and isinstance(record.content, dict):
+                names = self._names(list(record.content))
+            yield _row(number, record, names or HEADLESS, scored=self.score is not None)
 
     def header(self) -> bool:
         """Whether the columns are known by name: false for a CSV or TSV whose first line is read as a pair."""
-        if self.columns or self.path.suffix.lower() not in DELIMITED:
-            return True
-        first = next(read_records(self.path, utf8=True), Record(1, []))
-        return bool(_find_texts(first.content or [], None))
+        return self.path.suffix.lower() not in DELIMITED or self._header() is not None
 
     def fingerprint(self) -> str:
         """A hash of the file's content; of a hub dataset, of its pairs."""
@@ -99,70 +110,70 @@ class PairTable:
             digest.update(json.dumps([row.a, row.b, row.score]).encode())
         return digest.hexdigest()
 
-    # Each of the following yields records whose content is the two texts and, where there is one, the score.
+    def _names(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """The columns of the two texts and, where there is one, of the score."""
+        lines = self.path.suffix.lower() in (".jsonl", ".ndjson")
+        # In JSON Lines a field that the user named may be missing in the first line.
+        texts = self.columns if lines and self.columns else _find_texts(columns, self.columns)
+        score = (self.score,) if lines and self.score else _find_score(columns, self.score)
+        return (*(texts or self._ask(columns)), *score)
 
-    def _cells(self) -> Iterator[Record]:
+    # Each of the following yields records whose content is a dict by column, or a list where there is no header.
+
+    def _records(self) -> Iterator[Record]:
         if self.dataset:
-            return self._hub()
+            dataset = load_hub_dataset(self.path.as_posix(), self.split, "train")
+            return (Record(line, record) for line, record in enumerate(dataset, 1))
         suffix = self.path.suffix.lower()
         return self._parquet() if suffix == ".parquet" else self._delimited() if suffix in DELIMITED else self._json()
 
     def _delimited(self) -> Iterator[Record]:
-        places: list[int] | None = None
-        for line, cells, reason in read_records(self.path, utf8=True):
-            if reason:
-                yield Record(line, None, reason)
-                continue
-            if places is None:
-                names = _find_texts(cells, self.columns)
-                if len(cells) < 2:
-                    separator = "tab" if self.path.suffix.lower() == ".tsv" else "comma"
-                    raise InputError(
-                        f"{self.path}: line {line} has one column, and a pair has two. Is the {separator} "
-                        "what separates them?"
-                    )
-                if names:
-                    places = [cells.index(name) for name in (*names, *_find_score(cells, self.score))]
-                    continue
-                if self.score is not None:
-                    raise InputError(f"{self.path} has no header, so it has no column {self.score!r} to be found.")
-                places = [0, 1, 2] if len(cells) > 2 else [0, 1]
-            yield Record(line, [cells[place] if place < len(cells) else None for place in places])
+        header = self._header()
+        for record in read_records(self.path, utf8=True):
+            if record.reason or header is None:
+                yield record
+            elif record.line != header.line:
+                yield Record(record.line, dict(zip(header.content, record.content, strict=False)))
+
+    def _header(self) -> Record | None:
+        """The header of a CSV or TSV; None where its first line is a pair."""
+        sample = [r for r in islice(read_records(self.path, utf8=True), SAMPLE) if not r.reason]
+        if not sample:
+            return None
+        first = sample[0]
+        if self.columns or _find_texts(first.content, None):
+            return first
+        if self.score is not None:
+            raise InputError(f"{self.path} has no header, so it has no column {self.score!r} to be found.")
+        if len(first.content) < 2:
+            separator = "tab" if self.path.suffix.lower() == ".tsv" else "comma"
+            raise InputError(
+                f"{self.path}: line {first.line} has one column, and a pair has two. Is the {separator} what separates "
+                "them?"
+            )
+        others = [cell for record in sample[1:] for cell in record.content[:2]]
+        named = all(_NAME.fullmatch(cell) for cell in first.content) and any(" " in cell.strip() for cell in others)
+        if named or len(first.content) > 3 or (len(first.content) == 3 and _number(first.content[2]) is None):
+            self._ask(first.content)
+        return None
 
     def _json(self) -> Iterator[Record]:
-        names: tuple[str, ...] | None = None
         for line, record, reason in read_records(self.path, utf8=True):
-            if isinstance(record, dict):
-                if names is None:
-                    # A field that the user named may be missing in a line; a field that is found by its name may not.
-                    texts = self.columns or _find_texts(list(record), None) or self._ask("fields", list(record))
-                    names = (*texts, *((self.score,) if self.score else _find_score(list(record), None)))
-                record = [record.get(name) for name in names]
-            yield Record(line, record if isinstance(record, list) else None, reason)
+            yield Record(line, record if isinstance(record, dict | list) else None, reason)
 
     def _parquet(self) -> Iterator[Record]:
         with open_parquet(self.path) as file:
             types = column_types(file.schema_arrow)
-        names = _find_texts(list(types), self.columns)
-        if not names:
-            names = tuple(name for name, kind in types.items() if kind == "text")[:2]
-            if len(names) < 2:
-                raise InputError(f"{self.path} has not two columns of text; its columns are {list(types)}.")
-        columns = (*names, *_find_score(list(types), self.score))
-        for line, record, _ in read_records(self.path, columns):
-            yield Record(line, [record[name] for name in columns])
+        texts = [name for name, kind in types.items() if kind == "text"]
+        known = bool(_find_texts(list(types), self.columns))
+        rename = {} if known or len(texts) != 2 else dict(zip(texts, HEADLESS, strict=False))
+        for line, record, _ in read_records(self.path, [name for name, kind in types.items() if kind]):
+            yield Record(line, {rename.get(name, name): value for name, value in record.items()})
 
-    def _hub(self) -> Iterator[Record]:
-        dataset = load_hub_dataset(self.path.as_posix(), self.split, "train")
-        texts = _find_texts(dataset.column_names, self.columns) or self._ask("columns", dataset.column_names)
-        columns = (*texts, *_find_score(dataset.column_names, self.score))
-        for line, record in enumerate(dataset, 1):
-            yield Record(line, [record[name] for name in columns])
-
-    def _ask(self, what: str, names: Sequence[str]) -> NoReturn:
+    def _ask(self, names: Sequence[str]) -> NoReturn:
         raise InputError(
-            f"{self.path}: which of the {what} {', '.join(names)} are the two texts? "
-            "Name them with --column-a and --column-b."
+            f"{self.path}: which of the columns {', '.join(names)} are the two texts? Name them with --column-a and "
+            "--column-b. If the first line is a pair already, put a header before it, such as a,b."
         )
 
 
@@ -180,17 +191,29 @@ def _find_score(names: Sequence[str], score: str | None) -> tuple[str, ...]:
     return find_columns(names, [(name,) for name in SCORE_COLUMNS])
 
 
-def _row(number: int, record: Record, *, scored: bool) -> PairRow:
-    """The row of a record; `scored` rows cannot be used without a score."""
-    cells = record.content or ()
-    if record.reason or len(cells) < 2:
+def _row(number: int, record: Record, names: Sequence[str], *, scored: bool) -> PairRow:
+    """The row of a record; `scored` rows cannot be used without a score.
+
+    Args:
+        number: the row's number.
+        record: its cells by column.
+        names: the columns of the texts and perhaps of the score.
+        scored: whether it must have a score.
+    """
+    if record.reason or record.content is None:
         return PairRow(number, record.line, "", "", record.reason or "not a pair of texts")
-    reasons = [fault for side, text in zip("ab", cells, strict=False) if (fault := _fault(side, text))]
-    score = _number(cells[2]) if len(cells) > 2 else None
+    cells = record.content
+    if isinstance(cells, list):
+        names, cells = HEADLESS, dict(zip(HEADLESS, cells, strict=False))
+    texts = [cells.get(name) for name in names[:2]]
+    reasons = [fault for side, text in zip("ab", texts, strict=True) if (fault := _fault(side, text))]
+    given = cells.get(names[2]) if len(names) > 2 else None
+    score = _number(given)
     if scored and score is None:
-        reasons.append(f"the score is {cells[2]!r:.40}, and not a number" if len(cells) > 2 else "the score is missing")
-    a, b = (text if isinstance(text, str) else "" for text in cells[:2])
-    return PairRow(number, record.line, a, b, "; ".join(reasons), score)
+        reasons.append("the score is missing" if given is None else f"the score is {given!r:.40}, and not a number")
+    a, b = (text if isinstance(text, str) else "" for text in texts)
+    others = {name: value for name, value in cells.items() if name not in names[:2]}
+    return PairRow(number, record.line, a, b, "; ".join(reasons), score, others)
 
 
 def _fault(side: str, text: Any) -> str:

@@ -19,6 +19,9 @@ SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 LONGEST = 2**24
 """Bytes of a line and characters of a field beyond which a record is rejected."""
 DELIMITED = (".csv", ".tsv")
+DELIMITERS = (",", ";", "\t")
+SAMPLE = 20
+"""Lines that are looked at to find what separates the cells of a CSV."""
 
 
 class Record(NamedTuple):
@@ -147,7 +150,8 @@ def _json_lines(lines: _Lines) -> Iterator[Record]:
 
 def _delimited(lines: _Lines, suffix: str) -> Iterator[Record]:
     # In a TSV a quotation mark is a character like any other.
-    dialect: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if suffix == ".tsv" else {}
+    tabs: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+    dialect: dict[str, Any] = tabs if suffix == ".tsv" else {"delimiter": _delimiter(lines)}
     while True:
         place = lines.tell()
         limit = csv.field_size_limit(LONGEST)
@@ -168,6 +172,19 @@ def _delimited(lines: _Lines, suffix: str) -> Iterator[Record]:
             csv.field_size_limit(limit)
         if cells:
             yield Record(place[1] + 1, cells)
+
+
+def _delimiter(lines: _Lines) -> str:
+    """What separates the cells of a CSV: a comma, semicolon or tab that gives all of the first lines equally many."""
+    place = lines.tell()
+    sample = [line for line in (lines.single() for _ in range(SAMPLE)) if line]
+    lines.seek(place)
+    for delimiter in DELIMITERS:
+        rows = [row for row in csv.reader(sample, delimiter=delimiter) if row]
+        counts = {len(row) for row in rows[: max(1, len(rows) - 1)]}  # a quoted cell may go on after the last line
+        if len(counts) == 1 and counts.pop() > 1:
+            return delimiter
+    return DELIMITERS[0]
 
 
 def _parquet(path: Path, columns: Sequence[str] | None) -> Iterator[Record]:

@@ -29,7 +29,7 @@ def invoke(model, tmp_path):
 
 
 def test_command_writes_its_files_and_a_second_run_resumes_or_refuses_other_settings(invoke, tmp_path, monkeypatch):
-    options = ["--methods", "output, shapley,random", "--passes", "16", "--checks", "1", "--limit", "3"]
+    options = ["--method", "output, shapley,random", "--passes", "16", "--checks", "1", "--limit", "3"]
     done = invoke(*options)
     assert done.exit_code == 0, done.output
     folder = tmp_path / "out" / "faithfulness"
@@ -69,9 +69,9 @@ def test_larger_limit_begins_with_the_same_pairs(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--methods", "shapely"], "Did you mean 'shapley'"),
-        (["--layers", "0,top"], "--layers takes whole numbers"),
-        (["--layers", "7"], "layer 7 does not exist"),
+        (["--method", "shapely"], "Did you mean 'shapley'"),
+        (["--layer", "0,top"], "--layer takes whole numbers"),
+        (["--layer", "7"], "layer 7 does not exist"),
         (["--reference-terms", "drop"], "unknown reference_terms 'drop'"),
         (["--measure", "cosinus"], "Did you mean 'cosine'"),
         (["--level", "words"], "Did you mean 'word'"),

@@ -41,9 +41,12 @@ def faithfulness(
     level: Annotated[str, typer.Option(help="What is deleted and explained: word or token.")] = "word",
     limit: Annotated[int, typer.Option(min=1, help="How many pairs, drawn at random.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
-    methods: Annotated[str | None, what(help="Some of the methods and rivals, by commas. By default all.")] = None,
+    methods: Annotated[
+        str | None, what("--method", help="Some of the methods and rivals, by commas. By default all.")
+    ] = None,
     layers: Annotated[
-        str | None, what(help="Layers of integrated-jacobian. By default 0, the middle and the last but one.")
+        str | None,
+        what("--layer", help="Layers of integrated-jacobian, by commas. By default 0, the middle, the last but one."),
     ] = None,
     reference_terms: Annotated[
         str, what(help="Reference terms of integrated-jacobian, fade and output.")
@@ -65,7 +68,7 @@ def faithfulness(
     source = PairTable(data, both_columns(column_a, column_b))
     chosen: Given = {
         "methods": split_names(methods),
-        "layers": split_numbers("--layers", layers),
+        "layers": split_numbers("--layer", layers),
         "reference_terms": split_names(reference_terms),
         "passes": split_numbers("--passes", passes),
         "paths": split_numbers("--paths", paths),
