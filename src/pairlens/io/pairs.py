@@ -153,7 +153,8 @@ class PairTable:
             )
         others = [cell for record in sample[1:] for cell in record.content[:2]]
         named = all(_NAME.fullmatch(cell) for cell in first.content) and any(" " in cell.strip() for cell in others)
-        if named or len(first.content) > 3 or (len(first.content) == 3 and _number(first.content[2]) is None):
+        scored = any(_number(record.content[2]) is not None for record in sample if len(record.content) == 3)
+        if named or len(first.content) > 3 or (len(first.content) == 3 and not scored):
             self._ask(first.content)
         return None
 

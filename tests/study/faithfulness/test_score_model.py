@@ -18,7 +18,7 @@ from pairlens.subsets import banzhaf
 def test_predictions_equal_those_of_the_explanation_for_every_deletion(lens, options):
     a, b = deletable_texts(lens, *PAIRS[0], level="word")
     e = lens.explain(*PAIRS[0], method=Banzhaf(**options), level="word")
-    assert any(unit.kind == "compound" for unit in e.units_a) is bool(options)
+    assert any(unit.kind == "compound" for unit in (*e.units_a, *e.units_b)) is bool(options)
     model, random = ScoreModel(e, a, b), np.random.default_rng(0)
     lefts = [random.random((20, text.count)) < 0.6 for text in (a, b)]
     expected = [
