@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 import torch
 from scipy import sparse
+from sentence_transformers import SentenceTransformer
 
 from pairlens import InputError, Lens, UnknownTokensWarning
+from pairlens.model import offline_model
 
 A, B = "The coffee here is not good.", "This coffee is bad."
 
@@ -84,7 +86,7 @@ def test_first_a_lens_pickles(minilm):
 
 
 def test_first_prompts_are_those_of_encode(minilm):
-    model = Lens().encoder.sentence_transformer
+    model: Any = SentenceTransformer(str(offline_model()), device="cpu")
     model.prompts = {"query": "query: ", "passage": "passage: "}
     lens = Lens(model)
     query, passage = model.encode(A, prompt="query: "), model.encode(B, prompt_name="passage")
@@ -96,8 +98,9 @@ def test_first_prompts_are_those_of_encode(minilm):
     assert lens.explain(A, B, prompt="query: ").score != pytest.approx(expected, abs=1e-6)
     with pytest.raises(InputError, match=r"unknown prompt_name 'querry'. Did you mean 'query'\?"):
         lens.explain(A, B, prompt_name="querry")
+    three: Any = ("a", "b", "c")
     with pytest.raises(InputError, match="a pair of texts, one for each side"):
-        lens.explain(A, B, prompt=("a", "b", "c"))
+        lens.explain(A, B, prompt=three)
     with pytest.raises(InputError, match="a black box has no prompts"):
         Lens.from_function(count_letters).explain(A, B, prompt="query: ")
 
