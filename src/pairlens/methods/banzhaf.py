@@ -61,7 +61,7 @@ class Banzhaf(Sampled):
         """What draws the subsets of one text.
 
         They keep a fraction that is smaller by one standard deviation than that of the deletions to be predicted: these
-        tell more. R² at keep 0.75 rises by 0.006, and with compounds too, and there are fewer tokens to compute.
+        tell more. For 11 to 15 words R² at keep 0.75 rises by 0.006, and there are fewer tokens to compute.
         """
         less = math.sqrt(self.keep * (1 - self.keep) / players)
         return DeletionSampler(players, random, max(self.keep - less, self.keep / 2))
