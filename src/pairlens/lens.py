@@ -169,7 +169,7 @@ class Lens:
             reference_terms: "keep" (default for methods that delete units), "project" (default for the others), "shift"
                 (their default for adjusted models) or "ignore".
             measure: "cosine" or "dot"; the model's own by default.
-            level: "token" (default; "word" for a black box), "word", "sentence" or character spans
+            level: "word" (default), "token" (not for a black box), "sentence" or character spans
                 `[(0, 5), (6, 20)]`; a pair gives each text its own.
             rule: `Adaptive(tol)`, `GaussLegendre(n)` or `Riemann(n)`, for methods that integrate; `Adaptive(tol)` by
                 default.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from pairlens.attribution.contributions import freeze, regroup, summed
+from pairlens.attribution.contributions import deletes, freeze, regroup, summed
 from pairlens.errors import InputError, choose, whole
 from pairlens.shapes import Array, Matrix, PerUnitA, PerUnitB
 from pairlens.text import Level, Unit, both_levels, plain_level, rows_without
@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One entry of the matrix: a unit of each text, what they contribute together, and how far off that may be."""
+    """One entry of the matrix: a unit of each text, what they contribute together, and how far off that may be.
+
+    Attributes:
+        a: the unit of text a, and `row` its index. `b`: of text b, and `column` its index.
+        value: what the two contribute together.
+        error: the entry's own error, as in `Explanation.entry_error`.
+        noise: whether the value may be sampling noise: it is less than two standard errors from zero.
+    """
 
     a: Unit
     b: Unit
@@ -28,10 +35,12 @@ class Pair:
     error: float
     row: int
     column: int
+    noise: bool = False
 
     def __repr__(self) -> str:
         error = f" ± {self.error:.3f}" if self.error else ""
-        return f"Pair({self.a.text} · {self.b.text}, {self.value:+.3f}{error})"
+        noise = ", may be noise" if self.noise else ""
+        return f"Pair({self.a.text} · {self.b.text}, {self.value:+.3f}{error}{noise})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +112,11 @@ class Explanation:
         """What each unit of b contributes with all of a: the sums of the matrix's columns, (units_b,)."""
         return self.matrix.sum(0)
 
+    @property
+    def noise(self) -> np.ndarray:
+        """Which pairs may be sampling noise: less than two standard errors from zero; none where nothing is sampled."""
+        return (np.abs(self.matrix) < 2 * self.entry_error) & deletes(self.settings)
+
     def without(self, a: Sequence[int] = (), b: Sequence[int] = ()) -> float:
         """What the score would be without some units, as the explanation predicts it.
 
@@ -127,7 +141,11 @@ class Explanation:
         return float(self.base + self.gap + alone + kept_a @ self.matrix @ kept_b)
 
     def top(self, k: SupportsIndex = 10, *, special: bool = False) -> list[Pair]:
-        """The k strongest pairs of either sign, strongest first; `special=True` lists special tokens too.
+        """The k strongest pairs of either sign, strongest first; pairs that may be noise come after all others.
+
+        Args:
+            k: how many.
+            special: list pairs of special tokens too.
 
         Example:
             >>> from pairlens import Lens
@@ -139,10 +157,12 @@ class Explanation:
         if not special:
             shown &= np.array([u.kind != "special" for u in self.units_a], dtype=bool)[:, None]
             shown &= np.array([u.kind != "special" for u in self.units_b], dtype=bool)[None, :]
-        order = np.argsort(np.where(shown, -np.abs(self.matrix), np.inf), axis=None, kind="stable")
+        noise = self.noise
+        order = np.lexsort((-np.abs(self.matrix).ravel(), noise.ravel(), ~shown.ravel()))
         places = [divmod(int(flat), self.matrix.shape[1]) for flat in order[: min(count, int(shown.sum()))]]
+        values, errors = self.matrix, self.entry_error
         return [
-            Pair(self.units_a[i], self.units_b[j], float(self.matrix[i, j]), float(self.entry_error[i, j]), i, j)
+            Pair(self.units_a[i], self.units_b[j], float(values[i, j]), float(errors[i, j]), i, j, bool(noise[i, j]))
             for i, j in places
         ]
 

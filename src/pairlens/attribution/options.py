@@ -124,9 +124,9 @@ def _both_prompts(encoder: Any, prompt: Any, name: Any) -> tuple[str | None, str
 
 
 def _level(encoder: Any, level: Any) -> Any:
-    """The level asked for, by default the finest that the model has."""
+    """The level asked for, by default words."""
     if level is None:
-        return encoder.finest_level
+        return "word"
     if encoder.finest_level == "word" and "token" in both_levels(level):
         raise InputError(f"{encoder.name} is a black box, whose tokens are unknown: level is 'word' or 'sentence'.")
     return level

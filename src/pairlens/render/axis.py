@@ -11,6 +11,7 @@ import numpy as np
 
 from pairlens.attribution.explanation import Explanation
 from pairlens.render.deletion import Without, without_each
+from pairlens.render.headline import colour_floor
 from pairlens.render.text import clean
 from pairlens.shapes import Float, PerUnit, PerUnitA, PerUnitB
 from pairlens.text import Unit
@@ -67,10 +68,10 @@ class Cells:
 
     @property
     def peak(self) -> float:
-        """The strongest pair or effect of single units: colour scales are made for it."""
+        """The value with the strongest colour: the strongest pair or effect of single units, or more if all are weak."""
         effects_a, effects_b = self.effects
         single = self.units, effects_a[: self.down.single], effects_b[: self.across.single]
-        return max(float(np.abs(values).max(initial=0.0)) for values in single)
+        return max(colour_floor(self.e), *(float(np.abs(values).max(initial=0.0)) for values in single))
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from pairlens.attribution.contributions import predicts
+from pairlens.attribution.contributions import deletes, predicts
 from pairlens.attribution.explanation import Explanation
 from pairlens.errors import InputError, choose
 from pairlens.io import check_folder, documents, write_file
 from pairlens.render.deletion import Without, without_each
+from pairlens.render.headline import colour_floor, headline
 from pairlens.render.running import cut
 from pairlens.render.text import SAMPLED, forecast, has_gap, provenance, summary
 from pairlens.text import LEVELS, Unit, parts, rows_without
@@ -140,6 +141,9 @@ def _level(e: Explanation, name: str, error_name: str) -> dict[str, Any]:
     without_a, without_b = without_each(e)
     return {
         "name": name,
+        "headline": headline(e),
+        "floor": colour_floor(e),
+        "sampled": deletes(e.settings),
         "provenance": provenance(e),
         "forecast": forecast(e),
         "poor": e.forecast is not None and e.forecast.is_low,

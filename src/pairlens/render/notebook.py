@@ -16,6 +16,7 @@ import numpy as np
 from pairlens.attribution.explanation import Explanation
 from pairlens.render.colours import ink_on, shade
 from pairlens.render.deletion import Without, without_each
+from pairlens.render.headline import colour_floor, headline, lead, standing_out
 from pairlens.render.html import document
 from pairlens.render.running import cut
 from pairlens.render.text import clean, equation, forecast, meanings, points, provenance, safe, signed, without_note
@@ -57,7 +58,7 @@ def notebook(e: Explanation) -> str:
 
 
 def static(e: Explanation) -> str:
-    """HTML without scripts: both texts in the colours of their sums, the strongest pairs and the equation.
+    """HTML without scripts: score, headline, both texts in the colours of their sums, strongest pairs, equation.
 
     Example:
         >>> from pairlens import Lens
@@ -66,16 +67,17 @@ def static(e: Explanation) -> str:
     """
     known = without_each(e)
     falls = _falls(e, e.row + e.effects_a, known[0]), _falls(e, e.column + e.effects_b, known[1])
-    peak = max((float(np.abs(side).max(initial=0.0)) for side in falls), default=0.0) or 1.0
+    peak = max(colour_floor(e), *(float(np.abs(side).max(initial=0.0)) for side in falls)) or 1.0
     numbers = [[points(w, e.score) if w else "" for w in side] for side in known]
     below = f" {note}." if (note := without_note(known, "Number at a word")) else ""
     rows = "".join(
         f"<tr><td style='text-align:left'>{_name(pair.a)} · {_name(pair.b)}</td>"
         f"<td>{signed(pair.value)}</td>{f'<td>± {pair.error:.4f}</td>' if e.entry_error.any() else ''}</tr>"
-        for pair in e.top(STRONGEST) or e.top(STRONGEST, special=True)
+        for pair in standing_out(e, STRONGEST)
     )
     return (
         "<div style='font-family:system-ui,sans-serif;padding:1rem'>"
+        f"<p><b>{lead(e)}</b><br>{html.escape(headline(e))}</p>"
         f"{_text('a', e.text_a, e.units_a, falls[0] / peak, numbers[0])}"
         f"{_text('b', e.text_b, e.units_b, falls[1] / peak, numbers[1])}"
         f"<p>Blue pulls the two texts together, orange pushes them apart.{below}</p>"

@@ -40,10 +40,11 @@ _UNSAFE = re.compile(
 
 
 def summary(e: Explanation) -> str:
-    """Both texts, the score without their words, the equation, the strongest pairs, the forecast and the settings."""
+    """The score and a sentence about it, both texts, the equation, the strongest pairs, the forecast, the settings."""
     from pairlens.render.deletion import without_each
+    from pairlens.render.headline import headline, lead, standing_out
 
-    pairs = e.top(STRONGEST) or e.top(STRONGEST, special=True)
+    pairs = standing_out(e, STRONGEST)
     room = (WIDTH - 20) // 2
     labels = [(shorten(clean(pair.a.text), room), shorten(clean(pair.b.text), room)) for pair in pairs]
     listed = _aligned([(f"{a} · {b}", signed(pair.value)) for (a, b), pair in zip(labels, pairs, strict=True)])
@@ -55,7 +56,8 @@ def summary(e: Explanation) -> str:
         for line in (_line(name, text), *_without(e.score, units, known))
     ]
     footer = [line for text in (forecast(e), provenance(e)) for line in textwrap.wrap(text, WIDTH)]
-    return "\n".join([*texts, *broken(equation(e), WIDTH), *listed, *footer])
+    said = [lead(e), *textwrap.wrap(headline(e), WIDTH)]
+    return "\n".join([*said, *texts, *broken(equation(e), WIDTH), *listed, *footer])
 
 
 def contrast_summary(c: Contrast) -> str:
