@@ -68,7 +68,7 @@ class Cells:
 
     @property
     def peak(self) -> float:
-        """The value with the strongest colour: the strongest pair or effect of single units, or more if all are weak."""
+        """The value with the strongest colour: the strongest pair or effect of single units; more if all are weak."""
         effects_a, effects_b = self.effects
         single = self.units, effects_a[: self.down.single], effects_b[: self.across.single]
         return max(colour_floor(self.e), *(float(np.abs(values).max(initial=0.0)) for values in single))

@@ -1,4 +1,4 @@
-"""What a person would say about an explanation: one sentence with the strongest pairs and the word that matters most."""
+"""What a person would say about an explanation: the strongest pairs and the word that matters most."""
 
 from __future__ import annotations
 
