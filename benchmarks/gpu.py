@@ -99,11 +99,11 @@ def single_pair(model: Any) -> list[dict[str, Any]]:
 def _pair(lens: Lens, other: str, layer: int, precision: str) -> dict[str, Any]:
     encoder: Any = lens.encoder
     encoder._graphs.enabled = False
-    plain = lens.explain(A, other, layer=layer)
-    without, _ = apart(lambda: lens.explain(A, other, layer=layer), encoder, 5, 1)
+    plain = lens.explain(A, other, layer=layer, level="token")
+    without, _ = apart(lambda: lens.explain(A, other, layer=layer, level="token"), encoder, 5, 1)
     encoder._graphs.enabled = True
-    with_graphs, read = apart(lambda: lens.explain(A, other, layer=layer), encoder, 40, 6)
-    again = [lens.explain(A, other, layer=layer) for _ in range(20)]
+    with_graphs, read = apart(lambda: lens.explain(A, other, layer=layer, level="token"), encoder, 40, 6)
+    again = [lens.explain(A, other, layer=layer, level="token") for _ in range(20)]
     e = again[-1]
     kept = encoder._graphs._kept.values()
     return {
@@ -174,7 +174,7 @@ def batch(model: Any, data: str, count: int) -> list[dict[str, Any]]:
         tol = {"highest": 1e-3, "high": 2e-3, "bf16": 2e-2}[precision]
 
         def whole(rule: Any = None, lens: Lens = lens, strings: list[str] = strings, tol: float = tol) -> list[Any]:
-            return list(lens.decompose(strings, layer=LAYER, rule=rule, tol=tol, progress=False))
+            return list(lens.decompose(strings, layer=LAYER, rule=rule, tol=tol, progress=False, level="token"))
 
         fixed = milliseconds(lambda: whole(GaussLegendre(NODES)), 5, 3) / len(texts)
         try:
@@ -218,7 +218,7 @@ def profile_batch(model: Any, data: str, count: int, precision: str = "high") ->
     strings = [text.text for text in texts_of(lens.encoder, data, count)]  # pyright: ignore[reportArgumentType]
 
     def run() -> None:
-        list(lens.decompose(strings, layer=LAYER, tol=2e-3, progress=False))
+        list(lens.decompose(strings, layer=LAYER, tol=2e-3, progress=False, level="token"))
 
     for _ in range(3):
         run()
@@ -248,9 +248,9 @@ def profile_single(model: Any) -> str:
     lens = Lens(model, device="cuda", precision="high")
     for layer in (5, 0):
         for _ in range(5):
-            lens.explain(A, B, layer=layer)
+            lens.explain(A, B, layer=layer, level="token")
         with profile(activities=[ProfilerActivity.CUDA]) as seen:
-            lens.explain(A, B, layer=layer)
+            lens.explain(A, B, layer=layer, level="token")
             torch.cuda.synchronize()
         events = seen.key_averages()
         busy, count = sum(event.self_device_time_total for event in events), sum(event.count for event in events)
@@ -259,7 +259,7 @@ def profile_single(model: Any) -> str:
     host = cProfile.Profile()
     host.enable()
     for _ in range(50):
-        lens.explain(A, B, layer=5)
+        lens.explain(A, B, layer=5, level="token")
     host.disable()
     pstats.Stats(host, stream=written).sort_stats("tottime").print_stats(40)
     return written.getvalue()

@@ -50,8 +50,8 @@ def versus(model: Any, lens: Lens) -> None:
     for layer in (5, 3, 1, 0):
         steps, _ = versus_papers.steps_for(lens, layer)
         theirs = versus_papers.papers_seconds(model, layer, steps, 2)
-        ours = seconds(lambda layer=layer: lens.explain(A, B, layer=layer))
-        e = lens.explain(A, B, layer=layer)
+        ours = seconds(lambda layer=layer: lens.explain(A, B, layer=layer, level="token"))
+        e = lens.explain(A, B, layer=layer, level="token")
         note(
             "speed",
             f"papers, layer {layer}",
@@ -101,12 +101,12 @@ def planning(lens: Lens, data: str | None) -> None:
         runs = []
         for _ in range(times):
             spent.update(dict.fromkeys(spent, 0.0))
-            list(lens.decompose([text], layer=layer, progress=False))
+            list(lens.decompose([text], layer=layer, progress=False, level="token"))
             runs.append(dict(spent))
         return {name: min(run[name] for run in runs) for name in spent}
 
     def measure(case: str, texts: list[str], layer: int, times: int) -> None:
-        list(lens.decompose(texts[:2], layer=layer, progress=False))  # warm-up
+        list(lens.decompose(texts[:2], layer=layer, progress=False, level="token"))  # warm-up
         timings = [shortest(text, layer, times) for text in texts]
         values, sums = (sum(timing[name] for timing in timings) for name in ("values", "sums"))
         note("speed", f"planning, layer {layer}{case}", {"share": values / sums})
@@ -143,15 +143,18 @@ def growth(lens: Lens) -> None:
         text = " ".join((WORDS * 3)[:count])
         tokens.append(float(count + 2))
         times.append(
-            seconds(lambda t=text: list(lens.decompose([t], layer=5, rule=GaussLegendre(4), progress=False)), 2)
+            seconds(
+                lambda t=text: list(lens.decompose([t], layer=5, rule=GaussLegendre(4), progress=False, level="token")),
+                2,
+            )
         )
     note("speed", "growth with tokens", {"sizes": tokens, "seconds": times, "exponent": exponent(tokens, times)})
     layers = list(range(5, -1, -1))
-    times = [seconds(lambda n=n: lens.explain(A, B, layer=n, rule=GaussLegendre(4)), 2) for n in layers]
+    times = [seconds(lambda n=n: lens.explain(A, B, layer=n, rule=GaussLegendre(4), level="token"), 2) for n in layers]
     behind = [float(lens.layers - n) for n in layers]
     note("speed", "growth with layers", {"sizes": behind, "seconds": times, "exponent": exponent(behind, times)})
     tols = [1e-1, 1e-2, 1e-3, 1e-4]
-    nodes = [lens.explain(A, B, layer=3, tol=tol).settings["nodes"] for tol in tols]
+    nodes = [lens.explain(A, B, layer=3, tol=tol, level="token").settings["nodes"] for tol in tols]
     note("speed", "growth with tol", {"tols": tols, "nodes": [float(np.mean(pair)) for pair in nodes]})
 
 
@@ -167,12 +170,12 @@ def pairs(lens: Lens, data: str | None, count: int) -> None:
         texts = sentences(data)[:count]
     names = ("texts", "pairs", "explain", "decompose", "known", "products")
     result: dict[str, list[float]] = {name: [] for name in names}
-    list(lens.decompose(texts[:1], layer=5, progress=False))  # warm-up
+    list(lens.decompose(texts[:1], layer=5, progress=False, level="token"))  # warm-up
     options = lens.resolve(layer=5)
     for n in (n for n in (10, 30, 100, 300, 1000) if n <= count):
         every = list(itertools.combinations(texts[:n], 2))
         start = time.perf_counter()
-        total = sum(float(e.matrix[0, 0]) for e in lens.explain_many(every, layer=5, progress=False))
+        total = sum(float(e.matrix[0, 0]) for e in lens.explain_many(every, layer=5, progress=False, level="token"))
         explained = time.perf_counter()
         decomposer = Decomposer(lens.encoder, options.method, options.rule, options.space)
         jobs = [Job.of(text, None, "token") for text in texts[:n]]
@@ -199,7 +202,7 @@ def alternatives(lens: Lens) -> None:
     from scipy.stats import spearmanr
 
     encoder: Any = lens.encoder
-    ours = seconds(lambda: lens.explain(A, B, layer=0), 2)
+    ours = seconds(lambda: lens.explain(A, B, layer=0, level="token"), 2)
     total = 0.0
     for text in (A, B):
         states = encoder.states([encoder.read(text)], 0, "padding", "unit")
@@ -215,21 +218,27 @@ def alternatives(lens: Lens) -> None:
             captum.attribute(states.x, states.r, target=target, n_steps=32)  # Gauss-Legendre, Captum's own default rule
         total += (time.perf_counter() - start) / 2 * encoder.arrived(states.pending)[1].shape[1]
     note("speed", "captum, layer 0", {"captum": total, "pairlens": ours, "ratio": total / ours, "steps": 32})
-    truth = lens.explain(A, B, method=Shapley(passes=4000)).matrix
+    truth = lens.explain(A, B, method=Shapley(passes=4000), level="token").matrix
     inside = np.ix_(
-        *[[u.kind == "text" for u in units] for units in (lens.explain(A, B).units_a, lens.explain(A, B).units_b)]
+        *[
+            [u.kind == "text" for u in units]
+            for units in (lens.explain(A, B, level="token").units_a, lens.explain(A, B, level="token").units_b)
+        ]
     )
 
     def agreement(matrix: np.ndarray) -> float:
         return float(np.asarray(spearmanr(matrix[inside].ravel(), truth[inside].ravel()))[0])
 
     for method in ("integrated-jacobian", "fade"):
-        ours = seconds(lambda m=method: lens.explain(A, B, method=m), 1)
-        reached = agreement(lens.explain(A, B, method=method).matrix)
+        ours = seconds(lambda m=method: lens.explain(A, B, method=m, level="token"), 1)
+        reached = agreement(lens.explain(A, B, method=method, level="token").matrix)
         passes = 8
-        while agreement(lens.explain(A, B, method=Shapley(passes=passes, seed=1)).matrix) < reached and passes < 2000:
+        while (
+            agreement(lens.explain(A, B, method=Shapley(passes=passes, seed=1), level="token").matrix) < reached
+            and passes < 2000
+        ):
             passes = int(passes * 1.5)
-        sampled = seconds(lambda p=passes: lens.explain(A, B, method=Shapley(passes=p, seed=1)), 1)
+        sampled = seconds(lambda p=passes: lens.explain(A, B, method=Shapley(passes=p, seed=1), level="token"), 1)
         note(
             "speed",
             f"shapley, {method}",

@@ -32,7 +32,7 @@ def steps_for(lens: Lens, layer: int) -> tuple[int, float]:
     """The number of equal steps for which the gaps of both texts are at most 1e-3; the rule is of first order."""
     n = 50
     while True:
-        e = lens.explain(A, B, layer=layer, rule=Riemann(n), reference_terms="ignore")
+        e = lens.explain(A, B, layer=layer, rule=Riemann(n), reference_terms="ignore", level="token")
         gap = max(e.gap_a, e.gap_b)
         if gap <= TOL:
             return n, gap
@@ -118,9 +118,9 @@ def main() -> None:
     print(f"all-MiniLM-L6-v2, {tokens[0]} and {tokens[1]} tokens, {torch.get_num_threads()} threads, gap 1e-3")
     for layer in options.layers:
         steps, gap = steps_for(lens, layer)
-        lens.explain(A, B, layer=layer, tol=TOL)
-        ours = best_of(5, lambda layer=layer: lens.explain(A, B, layer=layer, tol=TOL))
-        e = lens.explain(A, B, layer=layer, tol=TOL)
+        lens.explain(A, B, layer=layer, tol=TOL, level="token")
+        ours = best_of(5, lambda layer=layer: lens.explain(A, B, layer=layer, tol=TOL, level="token"))
+        e = lens.explain(A, B, layer=layer, tol=TOL, level="token")
         theirs = papers_seconds(model, layer, steps, None if options.full else options.dims)
         how = "measured in full" if options.full else f"{options.dims} of 384 backward passes timed, scaled to all"
         print(

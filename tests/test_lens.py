@@ -67,7 +67,7 @@ def test_what_everybody_would_expect_of_the_example(minilm):
 
 def test_words_are_sums_of_tokens(minilm):
     a, b = "Unbelievably incomprehensible paraphernalia.", "Incomprehensibly paraphrased."
-    tokens = minilm.explain(a, b, layer=3, rule=GaussLegendre(8))
+    tokens = minilm.explain(a, b, layer=3, rule=GaussLegendre(8), level="token")
     words = minilm.explain(a, b, layer=3, rule=GaussLegendre(8), level="word")
     assert tokens.matrix.shape[0] > words.matrix.shape[0]
     assert np.allclose(tokens.at("word").matrix, words.matrix, atol=1e-6)

@@ -65,7 +65,7 @@ def test_riemann_is_the_papers_algorithm(family, layer):
         expected = oracles.attributions(a, b, *jacobians, terms=terms, measure=measure)
         for normalize in {measure == "cosine", False}:
             found = lens(family, normalize).explain(
-                A, B, layer=layer, rule=Riemann(steps), reference_terms=terms, measure=measure
+                A, B, layer=layer, rule=Riemann(steps), reference_terms=terms, measure=measure, level="token"
             )
             assert worst(found.matrix, expected) < rounding(family)
             assert found.settings["nodes"] == [steps, steps]
@@ -117,7 +117,9 @@ def test_other_references(family, reference):
     a, b = paths
     jacobians = [oracles.riemann(side, 5) for side in (a, b)]
     expected = oracles.attributions(a, b, *jacobians, terms="shift", measure="cosine")
-    found = lens(family).explain(A, B, layer=1, rule=Riemann(5), reference_terms="shift", reference=reference)
+    found = lens(family).explain(
+        A, B, layer=1, rule=Riemann(5), reference_terms="shift", reference=reference, level="token"
+    )
     assert worst(found.matrix, expected) < rounding(family)
 
 
@@ -125,7 +127,7 @@ def test_other_references(family, reference):
 def test_features_are_the_papers_too(family):
     a, b = (path(family, text, 1) for text in (A, B))
     full = oracles.features(a, b, *(oracles.riemann(side, 4) for side in (a, b)), terms="ignore", measure="cosine")
-    found = lens(family).explain_features(A, B, 2, 3, layer=1, rule=Riemann(4), reference_terms="ignore")
+    found = lens(family).explain_features(A, B, 2, 3, layer=1, rule=Riemann(4), reference_terms="ignore", level="token")
     assert found.shape == (zoo.HIDDEN, zoo.HIDDEN)
     assert worst(found, full[2, :, 3]) < rounding(family)
 
@@ -156,7 +158,9 @@ def test_adaptive_finds_the_truth_and_bounds_its_own_error(family):
     for layer in (0, 2):
         a, b = (oracles.truth(path(family, text, layer)) for text in (A, B))
         for tol in (1e-3, 1e-5):
-            found = lens(family).explain(A, B, layer=layer, tol=tol, reference_terms="shift", measure="dot")
+            found = lens(family).explain(
+                A, B, layer=layer, tol=tol, reference_terms="shift", measure="dot", level="token"
+            )
             error = np.abs(found.matrix - a @ b.T)
             assert (error <= found.entry_error + 1e-12).all()
             assert error.max() < 10 * tol * np.abs(a @ b.T).max()

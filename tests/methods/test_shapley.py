@@ -102,7 +102,7 @@ def test_going_on_until_the_error_is_small(minilm, monkeypatch):
 
 
 def test_a_coarser_level_is_another_game(minilm):
-    tokens = minilm.explain("The unhappiest dachshund sleeps.", B, method=Shapley(passes=64))
+    tokens = minilm.explain("The unhappiest dachshund sleeps.", B, method=Shapley(passes=64), level="token")
     sums, words = tokens.at("word"), minilm.explain("The unhappiest dachshund sleeps.", B, level="word")
     assert sums.settings["sums"] == "summed from tokens"
     assert "sums" not in words.settings

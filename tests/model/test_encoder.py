@@ -380,7 +380,8 @@ ODD = {
 def test_odd_texts(family, name):
     model = zoo.static() if family == "static" else zoo.encoder(family)
     text = ODD[name]
-    e = Lens(model, dtype="float64").explain(text, B, layer=None if family == "static" else 1, rule=GaussLegendre(2))
+    layer = None if family == "static" else 1
+    e = Lens(model, dtype="float64").explain(text, B, layer=layer, rule=GaussLegendre(2), level="token")
     assert e.score == pytest.approx(own(model, text), abs=2e-6)
     for unit in e.units_a:
         assert 0 <= unit.start <= unit.end <= len(text)

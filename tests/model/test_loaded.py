@@ -55,7 +55,7 @@ def test_adjusted_models_have_the_papers_attributions(family, tmp_path: Path):
     jacobians = [oracles.riemann(side, 5) for side in (a, b)]
     for measure in ("cosine", "dot"):
         expected = oracles.attributions(a, b, *jacobians, terms="shift", measure=measure)
-        found = Lens(tmp_path, dtype="float64").explain(A, B, layer=1, rule=Riemann(5), measure=measure)
+        found = Lens(tmp_path, dtype="float64").explain(A, B, layer=1, rule=Riemann(5), measure=measure, level="token")
         np.testing.assert_allclose(found.matrix, expected, atol=1e-9 * np.abs(expected).max())
 
 

@@ -101,7 +101,7 @@ def test_a_router_without_a_default_route_needs_roles():
 def test_static_embeddings_are_exact(normalize, measure, truncate_dim):
     model = zoo.static(normalize=normalize)
     model.truncate_dim, model.similarity_fn_name = truncate_dim, measure
-    explained = [check(model, reference_terms=terms) for terms in TREATMENTS]
+    explained = [check(model, reference_terms=terms, level="token") for terms in TREATMENTS]
     for e in explained:
         assert e.gap_a == e.gap_b == e.base == 0
         assert abs(e.gap) < 1e-12 * max(1, abs(e.score))

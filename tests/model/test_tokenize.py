@@ -24,7 +24,7 @@ def spans(e: Explanation, side: str) -> list[tuple[str, int, int]]:
 def test_coarser_levels_are_sums_of_tokens(family):
     lens = lens_of(family)
     options: Any = {"layer": 1, "rule": GaussLegendre(3)}
-    tokens = lens.explain(LONG_A, LONG_B, **options)
+    tokens = lens.explain(LONG_A, LONG_B, level="token", **options)
     close: Any = {"atol": 1e-6 if family in FLOAT32_INSIDE else 1e-9}
     for level in ("word", "sentence", [(0, 10), (11, 22)], ("word", "sentence")):
         coarse = lens.explain(LONG_A, LONG_B, level=level, **options)
@@ -48,7 +48,7 @@ def test_coarser_levels_are_sums_of_tokens(family):
 
 @pytest.mark.parametrize("family", zoo.FAMILIES)
 def test_units_hold_the_characters_of_their_tokens(family):
-    e = lens_of(family).explain(A, B, rule=GaussLegendre(1))
+    e = lens_of(family).explain(A, B, rule=GaussLegendre(1), level="token")
     special = [unit for unit in e.units_a if unit.kind == "special"]
     assert len(special) == len(e.tokens_a) - len(model_of(family).tokenizer.tokenize(A)) > 0
     assert [unit.text for unit in special] == [
@@ -63,7 +63,7 @@ def test_units_hold_the_characters_of_their_tokens(family):
 def test_prompts_of_roles_are_read_as_the_model_reads_them(family, include_prompt):
     prompts = {"query": "query: ", "document": "passage: "}
     model = zoo.encoder(family, prompts=prompts, include_prompt=include_prompt)
-    e = check(model, layer=1, tol=1e-2, roles=ROLES)
+    e = check(model, layer=1, tol=1e-2, roles=ROLES, level="token")
     prompt = [unit for unit in e.units_a if unit.kind == "prompt"]
     assert "".join(unit.text for unit in prompt).endswith("ry:")
     assert {(unit.start, unit.end) for unit in prompt} == {(0, 0)}

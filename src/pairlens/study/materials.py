@@ -262,7 +262,8 @@ class Materials:
 
     def _decompose(self, view: View, texts: Sequence[str], lens: Lens) -> Mapping[str, Contributions | str]:
         """The contributions of texts, or for a text that has none the reason."""
-        options: dict[str, Any] = {**view.options, "measure": self._measure(lens), "tol": self.tol, "progress": False}
+        fixed = {"measure": self._measure(lens), "level": "token", "tol": self.tol, "progress": False}
+        options: dict[str, Any] = {**view.options, **fixed}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TruncationWarning)
             try:

@@ -14,13 +14,13 @@ def test_equation_and_pairs_are_those_of_the_explanation(effects, saved, chromiu
 
 
 def test_equation_and_pairs_are_those_of_a_real_model(minilm, saved, chromium):
-    check_numbers(minilm.explain(A, B, method="output"), saved, chromium)
+    check_numbers(minilm.explain(A, B, method="output", level="token"), saved, chromium)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"layer": 6}, {"method": "fade", "reference_terms": "keep"}])
 def test_equation_and_pairs_are_those_of_a_real_model_for_every_method(options, minilm, saved, chromium):
-    check_numbers(minilm.explain(A, B, **options), saved, chromium)
+    check_numbers(minilm.explain(A, B, level="token", **options), saved, chromium)
 
 
 def check_numbers(e: Explanation, saved, chromium) -> None:

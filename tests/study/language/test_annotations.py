@@ -188,7 +188,7 @@ def test_the_model_s_own_tokens(minilm, tmp_path):
         line(5, "€", "€", "SYM"),
         line(6, ".", ".", "PUNCT"),
     )
-    e = minilm.explain(a, b, method="output")
+    e = minilm.explain(a, b, method="output", level="token")
     mismatches: Counter[str] = Counter()
     annotations = Annotations.load(path)
     matched = by_word(e, annotations, mismatches)
