@@ -11,10 +11,10 @@ import numpy as np
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Bool, Float, Int
 else:
     try:
-        from jaxtyping import Float, Int
+        from jaxtyping import Bool, Float, Int
     except ImportError:
 
         class _Plain:
@@ -23,7 +23,7 @@ else:
             def __getitem__(self, item: tuple[Any, str]) -> Any:
                 return item[0]
 
-        Float = Int = _Plain()
+        Bool = Float = Int = _Plain()
 
 States = Float[Tensor, "texts tokens width"]
 """Hidden states of texts of one length."""

@@ -6,15 +6,19 @@ from hypothesis import strategies as st
 
 from explanations import COFFEE, LONG, make
 from pairlens.attribution.contrast import Contrast
+from pairlens.render.headline import headline
 from pairlens.render.text import add_up, clean, columns, contrast_summary, equation, shorten, summary
 
 
 def test_summary_has_texts_equation_pairs_and_settings():
     text = summary(make(*COFFEE))
     lines = text.splitlines()
-    assert lines[:2] == [f"a: {COFFEE[0]}", f"b: {COFFEE[1]}"]
-    assert re.match(r"score -?\d\.\d{4} = base 0\.0041 \+ pairs -?\d\.\d{4} \+ gap 2e-07", lines[2])
-    assert len(lines) == 3 + 5 + 2
+    assert re.fullmatch(r"-?\d\.\d{4} cosine similarity", lines[0])
+    told = lines.index(f"a: {COFFEE[0]}")
+    assert " ".join(lines[1:told]) == headline(make(*COFFEE))
+    assert lines[told + 1] == f"b: {COFFEE[1]}"
+    assert re.match(r"score -?\d\.\d{4} = base 0\.0041 \+ pairs -?\d\.\d{4} \+ gap 2e-07", lines[told + 2])
+    assert len(lines) == told + 3 + 5 + 2
     assert repr(make(*COFFEE)) == text
 
 
@@ -45,8 +49,9 @@ def test_equation_has_effects_only_if_there_are_any():
 
 def test_summary_has_the_score_without_words_and_the_forecast(guitar):
     lines = summary(guitar).splitlines()
-    assert lines[1].startswith(f"   without man {guitar.measured_a[2]:.2f}, ")
-    assert lines[3].startswith(f"   without man {guitar.measured_b[2]:.2f}, flute {guitar.measured_b[6]:.2f}")
+    first = lines.index(f"a: {guitar.text_a}")
+    assert lines[first + 1].startswith(f"   without man {guitar.measured_a[2]:.2f}, ")
+    assert lines[first + 3].startswith(f"   without man {guitar.measured_b[2]:.2f}, flute {guitar.measured_b[6]:.2f}")
     assert any(line.startswith("predicts deletions to ±") for line in lines)
     assert "gap" not in summary(guitar), "there is none but errors of floating-point numbers"
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pairlens.attribution.contributions import deletes, freeze, regroup, summed
 from pairlens.errors import InputError, choose, whole
-from pairlens.shapes import Array, Matrix, PerUnitA, PerUnitB
+from pairlens.shapes import Array, Bool, Matrix, PerUnitA, PerUnitB
 from pairlens.text import Level, Unit, both_levels, plain_level, rows_without
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Explanation:
         return self.matrix.sum(0)
 
     @property
-    def noise(self) -> np.ndarray:
+    def noise(self) -> Bool[np.ndarray, "units_a units_b"]:
         """Which pairs may be sampling noise: less than two standard errors from zero; none where nothing is sampled."""
         return (np.abs(self.matrix) < 2 * self.entry_error) & deletes(self.settings)
 

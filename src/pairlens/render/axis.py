@@ -13,7 +13,7 @@ from pairlens.attribution.explanation import Explanation
 from pairlens.render.deletion import Without, without_each
 from pairlens.render.headline import colour_floor
 from pairlens.render.text import clean
-from pairlens.shapes import Float, PerUnit, PerUnitA, PerUnitB
+from pairlens.shapes import Bool, Float, PerUnit, PerUnitA, PerUnitB
 from pairlens.text import Unit
 
 Grid = Float[np.ndarray, "rows columns"]
@@ -65,6 +65,14 @@ class Cells:
     def units(self) -> Grid:
         """The values of the cells that are one pair of units each."""
         return self.values[: self.down.single, : self.across.single]
+
+    @cached_property
+    def noise(self) -> Bool[np.ndarray, "rows columns"]:
+        """Which cells are a pair of units that may be noise."""
+        noise = np.zeros(self.values.shape, dtype=bool)
+        down, across = self.down.single, self.across.single
+        noise[:down, :across] = self.down.sums[:down] @ self.e.noise @ self.across.sums[:across].T > 0
+        return noise
 
     @property
     def peak(self) -> float:

@@ -42,7 +42,7 @@ def headline(e: Explanation) -> str:
     pairs = [pair for pair in standing_out(e, 2) if abs(pair.value) >= least]
     loss = _loss(e)
     changes = loss is not None and abs(loss.known.score - e.score) >= least
-    parts = [_pairs(pairs) or "No pair of words stands out"]
+    parts = [_pairs(pairs, e.score) or "No pair of words stands out"]
     if loss is not None and changes:
         parts.append(f"without {_word(loss, e)} it would be {points(loss.known, e.score).replace('~', 'about ')}")
     elif loss is not None and not pairs:
@@ -66,12 +66,14 @@ def colour_floor(e: Explanation) -> float:
     return FLOOR * largest_score(e)
 
 
-def _pairs(pairs: list[Pair]) -> str:
-    """Mostly coffee–coffee (+0.58), then good–bad (+0.12)."""
+def _pairs(pairs: list[Pair], score: float) -> str:
+    """Return "Mostly coffee–coffee (+0.58), then good–bad (+0.12)", or "Many pairs, ..." if each is a small part."""
     if not pairs:
         return ""
     names = [f"{_name(pair.a)}–{_name(pair.b)} ({signed(pair.value, 2)})" for pair in pairs]
-    first = f"Mostly {names[0]}" if pairs[0].value > 0 else f"Mostly pushed apart by {names[0]}"
+    many = abs(pairs[0].value) < abs(score) / 4
+    together = "Many pairs, most of all" if many else "Mostly"
+    first = f"{together} {names[0]}" if pairs[0].value > 0 else f"Pushed apart most by {names[0]}"
     if len(pairs) == 1:
         return first
     same = (pairs[0].value > 0) == (pairs[1].value > 0)

@@ -8,10 +8,10 @@ from pairlens.render import plot
 
 
 def test_scale_is_made_for_units_and_not_for_special_tokens():
-    matrix = np.full((9, 7), 0.1)
+    matrix = np.full((9, 7), 0.3)
     matrix[0, 0] = 5.0
     figure, ax = plot.heatmap(make(*COFFEE, matrix=matrix))
-    assert limit(ax) == pytest.approx(0.1)
+    assert limit(ax) == pytest.approx(0.3)
     colour_bar = next(axes for axes in figure.axes if axes is not ax)
     assert colour_bar.get_xlim()[1] >= 0.1
     assert len(colour_bar.patches) >= 1  # a pointed end says that there is more

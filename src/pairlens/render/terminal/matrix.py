@@ -15,7 +15,7 @@ from rich.text import Text
 from pairlens.attribution.explanation import Explanation
 from pairlens.render.axis import Cells, decimals, fold
 from pairlens.render.deletion import Without
-from pairlens.render.terminal.style import Marks, cell_style
+from pairlens.render.terminal.style import NOISE, Marks, cell_style
 from pairlens.render.text import signed, without_note
 
 
@@ -65,7 +65,8 @@ class NumberFormat:
 def matrix_lines(e: Explanation, width: int, special: bool, rows: int, marks: Marks) -> list[Text]:
     """The matrix within the width, with its sums and, if there are any, the effects; then its legend.
 
-    The units of a go down. If those of b do not all fit across and are more, the units of b go down instead.
+    The units of a go down. If those of b do not all fit across and are more, the units of b go down instead, and the
+    title says so.
     """
     cells, form, head = plan(e, width, special, rows)
     names = "a", "b"
@@ -80,6 +81,8 @@ def matrix_lines(e: Explanation, width: int, special: bool, rows: int, marks: Ma
     styles = _styles(cells, len(table))
     widths = form.widths(table, labels_b, totals)
     labels_a, labels_b = [*labels_a, *totals], [*labels_b, *totals]
+    turned = ", turned to fit" * (names[0] == "b")
+    title = Text.assemble(("every pair", "bold"), (f"  {names[0]} down, {names[1]} across{turned}", "dim"))
     lines = [Text(set_cell_size(" \\ ".join(names), head), style="dim", no_wrap=True)]
     last = cells.values.shape[1] - 1
     edges = [" " * (j in (last, last + cells.has_effects)) for j in range(len(labels_b))]  # after coloured columns
@@ -91,7 +94,7 @@ def matrix_lines(e: Explanation, width: int, special: bool, rows: int, marks: Ma
             line.append(f" {number:>{room}}", style=style).append(edge)
         line.rstrip()
         lines.append(line)
-    return [*lines, Text(), *_legend(cells, names, width)]
+    return [title, *lines, Text(), *_legend(cells, names, width)]
 
 
 def plan(e: Explanation, width: int, special: bool, rows: int) -> tuple[Cells, NumberFormat, int]:
@@ -135,6 +138,8 @@ def _styles(cells: Cells, size: int) -> list[list[Style]]:
     plain, peak = Style(bold=False), (cells.peak or 1.0)
 
     def style(i: int, j: int) -> Style:
+        if i < down and j < across and cells.noise[i, j]:
+            return NOISE
         coloured = (i < down and j < across + cells.has_effects) or (i < down + cells.has_effects and j < across)
         return cell_style(cells.table[i, j] / peak) if coloured else plain
 
@@ -147,6 +152,7 @@ def _legend(cells: Cells, names: Sequence[str], width: int) -> list[Text]:
     silent = ", all zero" if down.silent + across.silent == bool(down.folded) + bool(across.folded) else ""
     notes = [
         "effects: what a word does by itself" * cells.has_effects,
+        "dim pairs: less than two standard errors from zero, may be noise" * bool(cells.noise.any()),
         without_note(cells.without, "without"),
         _note("rest", names, (down.hidden, across.hidden), "weaker unit"),
         _note("special", names, (down.folded, across.folded), "token", silent),

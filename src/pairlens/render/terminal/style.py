@@ -42,8 +42,15 @@ def bar_colour(value: float) -> str:
     return LIGHT.apart if value < 0 else LIGHT.together
 
 
+NOISE = Style(dim=True)
+"""The style of a value that may be noise."""
+_FAINTEST = 0.1  # a weaker value has no background: on a dark terminal the palest shades would glow
+
+
 def cell_style(strength: float) -> Style:
     """The style of a value between -1 and 1: black or white on a shade, the same in light and dark terminals."""
+    if abs(strength) < _FAINTEST:
+        return Style(bold=False)
     # The exponent keeps weak values visible beside one strong value; the numbers say how strong each is.
     colour = shade(math.copysign(min(abs(strength), 1.0) ** 0.6, strength))
     return Style(color=ink_on(colour), bgcolor=colour, bold=False, dim=False)

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from pairlens.attribution.explanation import Explanation, Pair
 from pairlens.render.axis import fold
+from pairlens.render.headline import colour_floor
 from pairlens.render.running import Piece, lay_out, to_pieces
 from pairlens.render.terminal.style import Marks, cell_style
 from pairlens.text import parts
@@ -22,7 +23,8 @@ _TRUNCATED = "longer than the model takes: only its beginning is explained"
 
 def both_texts(e: Explanation, pairs: Sequence[Pair], special: bool, width: int, marks: Marks) -> list[Text]:
     """The lines of both texts; a long text is shortened to the surroundings of its linked words."""
-    peak = max((abs(pair.value) for pair in pairs), default=0.0) or 1.0
+    peak = max((abs(pair.value) for pair in pairs), default=0.0)
+    peak = max(peak, colour_floor(e)) or 1.0
     styles = [cell_style(pair.value / peak) for pair in pairs]
     cells = fold(e, special=special)
     lines: list[Text] = []

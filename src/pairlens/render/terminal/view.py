@@ -12,6 +12,7 @@ from rich.text import Text
 
 from pairlens.attribution.explanation import Explanation, Pair
 from pairlens.render.axis import decimals
+from pairlens.render.headline import colour_floor, headline, lead, standing_out
 from pairlens.render.terminal.matrix import matrix_lines
 from pairlens.render.terminal.style import ASCII, UNICODE, Marks, bar_colour, cell_style
 from pairlens.render.terminal.texts import both_texts
@@ -35,25 +36,30 @@ def view(
         ascii_only: draw with ASCII characters, and write ? for other characters of the texts.
     """
     marks = ASCII if ascii_only else UNICODE
-    pairs = e.top(top, special=special) or e.top(top, special=True)
-    listed = [Text("strongest pairs", style="bold"), *_list(pairs, width, marks), Text()] if pairs else []
+    pairs = standing_out(e, top, special=special)
+    listed = [Text("strongest pairs", style="bold"), *_list(pairs, colour_floor(e), width, marks)] if pairs else []
     texts = both_texts(e, pairs, special, width, marks)
-    return Group(
-        *texts, Text(), *listed, *matrix_lines(e, width, special, rows, marks), Text(), *_sums(e, width, marks)
-    )
+    said = [Text(lead(e), style="bold"), *(Text(marks.write(line)) for line in textwrap.wrap(headline(e), width))]
+    sections = said, texts, listed, matrix_lines(e, width, special, rows, marks), _sums(e, width, marks)
+    lines = [line for section in sections if section for line in (*section, Text())]
+    return Group(*lines[:-1])
 
 
-def _list(pairs: Sequence[Pair], width: int, marks: Marks) -> list[Text]:
-    """The pairs with their values and bars; bars of negative values go left from the axis."""
-    peak = max((abs(pair.value) for pair in pairs), default=0.0) or 1.0
-    numbers = [signed(pair.value, decimals(peak)) for pair in pairs]
+def _list(pairs: Sequence[Pair], least: float, width: int, marks: Marks) -> list[Text]:
+    """The pairs with their values and bars, which are short where all values are below `least`.
+
+    Bars of negative values go left from the axis.
+    """
+    strongest = max(abs(pair.value) for pair in pairs)
+    peak = max(strongest, least) or 1.0
+    numbers = [signed(pair.value, decimals(strongest or 1.0)) for pair in pairs]
     labels = [(marks.write(clean(pair.a.text)), marks.write(clean(pair.b.text))) for pair in pairs]
     digits, order = max(map(len, numbers)), len(str(len(pairs)))
     half = (width - order - digits - 15) // 2
     room_a, room_b = (min(max(map(cell_len, side)), half) for side in zip(*labels, strict=True))
     room = min(width - order - room_a - room_b - digits - 9, _BAR)
     low, high = (max(0.0, *(sign * pair.value for pair in pairs)) for sign in (-1, 1))
-    scale = room / ((low + high) or 1.0)
+    scale = room / max(low + high, peak)
     left = math.ceil(low * scale)
     lines = []
     for rank, (pair, (a, b), value) in enumerate(zip(pairs, labels, numbers, strict=True), 1):
