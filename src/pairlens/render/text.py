@@ -28,8 +28,11 @@ MEANINGS = {
     "gap": "what the sum misses",
 }
 """The terms of a score in words."""
-SAMPLED = {"banzhaf": "weighted Banzhaf values", "shapley": "Shapley values"}
-"""Methods that draw deletions at random, and what they estimate. Their errors are standard errors."""
+SAMPLED = {
+    "banzhaf": "fitted to {} (weighted Banzhaf values)",
+    "shapley": "averaged over {} (Shapley values)",
+}
+"""Methods that draw deletions at random, and what they compute. Their errors are standard errors."""
 UNCHECKED = "how well this predicts deletions is not known"
 INTEGRATED = {"integrated-jacobian": "integrated Jacobians", "fade": "Fade"}
 _FLOATING_POINT = 1e-12  # a smaller gap is the rounding error of the sum
@@ -183,7 +186,7 @@ def _method(e: Explanation, known: dict[str, Any]) -> list[str]:
     tried = [nodes] if isinstance(nodes, int) else nodes if isinstance(nodes, list) else []
     counts = " and ".join(str(count) for count in tried)
     if method in SAMPLED:
-        return [f"{SAMPLED[method]} from {counts} forward passes" if counts else SAMPLED[method]]
+        return [SAMPLED[method].format(f"{counts} shortened texts".strip())]
     layer = f"layer {known['layer']}" if "layer" in known else ""
     gaps = f"gap of the texts {tiny(e.gap_a)} and {tiny(e.gap_b)}" if method in INTEGRATED else ""
     return [INTEGRATED.get(method, method), layer, gaps]

@@ -104,7 +104,7 @@ def test_forecast_and_its_errors_are_named(guitar):
     shown = show(guitar)
     assert f"predicts deletions to ±{guitar.forecast.error:.2f} (R² {guitar.forecast.r2:.2f})" in shown
     assert "standard error of a pair: at most" in shown
-    assert "weighted Banzhaf values from 48 and 48 forward passes" in shown
+    assert "fitted to 48 and 48 shortened texts (weighted Banzhaf values)" in shown
     low = replace(guitar, forecast=Forecast(0.55, 0.08, 0.8, 0.96))
     assert "a poor forecast of deletions: R² 0.55, ±0.08; with rows for words that act" in show(low)
     assert "with compounds" not in show(replace(guitar, forecast=Forecast(0.9, 0.03, 0.8, 0.93)))

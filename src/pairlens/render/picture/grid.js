@@ -43,8 +43,9 @@ function makeGrid(view, level, unfold) {
   const values = build(level.matrix);
   const errors = level.entry_error && build(level.entry_error);
   const effects = { a: effectsOf("a"), b: effectsOf("b") };
+  const mayBeNoise = (i, j) => level.sampled && errors !== null && Math.abs(values[i][j]) < 2 * errors[i][j];
   const pairs = items.a.flatMap((x, i) =>
-    items.b.map((y, j) => ({ i, j, value: values[i][j], folded: x.folded || y.folded })),
+    items.b.map((y, j) => ({ i, j, value: values[i][j], noise: mayBeNoise(i, j), folded: x.folded || y.folded })),
   );
   const single = pairs.filter((pair) => !pair.folded);
   const without = { a: items.a.map((item) => withoutOf(level, "a", item)), b: items.b.map((item) => withoutOf(level, "b", item)) };
@@ -64,15 +65,22 @@ function makeGrid(view, level, unfold) {
     knowsWithout: [...without.a, ...without.b].some(Boolean),
     value: (side, n, m) => (side === "a" ? values[n][m] : values[m][n]),
     error: (side, n, m) => (errors ? (side === "a" ? errors[n][m] : errors[m][n]) : 0),
+    noise: (side, n, m) => (side === "a" ? mayBeNoise(n, m) : mayBeNoise(m, n)),
     uncertain: Boolean(errors),
-    pairs: single.sort((x, y) => Math.abs(y.value) - Math.abs(x.value)),
+    noisy: single.some((pair) => pair.noise),
+    pairs: single.sort(byStrength),
     together: total(single.map((pair) => Math.max(pair.value, 0))),
     apart: total(single.map((pair) => Math.min(pair.value, 0))),
     special: total(pairs.filter((pair) => pair.folded).map((pair) => pair.value)),
-    peak: largest([...single.map((pair) => pair.value), ...own]),
+    peak: Math.max(level.floor, largest([...single.map((pair) => pair.value), ...own])),
     range: rangeOf(single.map((pair) => pair.value)),
-    sumPeak: Math.max(...["a", "b"].map((side) => largest(falls[side].filter((_, n) => !items[side][n]?.folded)))),
+    sumPeak: Math.max(level.floor, ...["a", "b"].map((side) => largest(falls[side].filter((_, n) => !items[side][n]?.folded)))),
   };
+}
+
+// Strong pairs first, and pairs that may be noise last.
+function byStrength(x, y) {
+  return x.noise - y.noise || Math.abs(y.value) - Math.abs(x.value);
 }
 
 // Drop the item of folded special tokens if all their values are zero, unless it is the only item.
@@ -88,8 +96,10 @@ function points({ score, measured }) {
 // The items of the other text, those with the strongest values first.
 function partnersOf(grid, side, item) {
   return grid.items[OTHER[side]]
-    .map((_, n) => ({ item: n, value: grid.value(side, item, n), error: grid.error(side, item, n) }))
-    .sort((x, y) => Math.abs(y.value) - Math.abs(x.value));
+    .map((_, n) => ({
+      item: n, value: grid.value(side, item, n), error: grid.error(side, item, n), noise: grid.noise(side, item, n),
+    }))
+    .sort(byStrength);
 }
 
 // The items that a compound consists of, and those that belong to any compound.
@@ -102,7 +112,7 @@ function partsOf(grid, side, item) {
 function describe(grid, side, item) {
   const partners = partnersOf(grid, side, item)
     .slice(0, 3)
-    .filter((partner) => Number(partner.value.toFixed(4)))
+    .filter((partner) => !partner.noise && Number(partner.value.toFixed(4)))
     .map((partner) => `${plain(grid.items[OTHER[side]][partner.item].text)} ${signed(partner.value)}`);
   const most = partners.length ? `; most with ${partners.join(", ")}` : "";
   const known = grid.without[side][item];

@@ -6,9 +6,10 @@ const FAINTEST = 0.04; // weaker links, relative to the strongest pair, are not 
 function linksOf(panel, active) {
   const { grid, shared } = panel;
   const least = Math.max(shared.state.threshold, FAINTEST * shared.peak);
-  if (!active) return grid.pairs.slice(0, panel.texts.resting).filter((pair) => Math.abs(pair.value) >= least);
+  const isDrawn = ({ value, noise }) => !noise && Math.abs(value) >= least;
+  if (!active) return grid.pairs.slice(0, panel.texts.resting).filter(isDrawn);
   return partnersOf(grid, active.side, active.item)
-    .filter(({ item, value }, n) => (n < LINKS && Math.abs(value) >= least) || item === active.partner)
+    .filter((partner, n) => (n < LINKS && isDrawn(partner)) || partner.item === active.partner)
     .map(({ item, value }) => ({
       i: active.side === "a" ? active.item : item,
       j: active.side === "a" ? item : active.item,
@@ -24,6 +25,8 @@ function paintLinks(panel, active) {
   // Without an active item, links across many lines would hide the text.
   texts.resting = texts.runs.a.clientHeight < 160 ? LINKS : 0;
   const frame = texts.node.getBoundingClientRect();
+  const gap = [texts.runs.a, texts.runs.b].map((run) => run.getBoundingClientRect());
+  const between = { top: gap[0].bottom - frame.top + 20, bottom: gap[1].top - frame.top - 4 };
   const paths = [];
   const numbers = [];
   for (const { i, j, value } of linksOf(panel, active)) {
@@ -42,14 +45,8 @@ function paintLinks(panel, active) {
         "data-pair": `${i},${j}`,
       }),
     );
-    // The number goes to the outer side of the partner, or onto the link where there is a number below every word;
-    // unless another number is there.
-    const end = active?.side === "b" ? from : to;
-    const onLink = !active && panel.grid.knowsWithout;
-    const { x, y } = onLink ? { x: (from.x + 7 * to.x) / 8, y: to.y - bend * 0.45 } : end.outside;
-    if (onLink && y > texts.runs.b.getBoundingClientRect().top - frame.top) continue; // behind the words of b
-    const taken = numbers.some((other) => Math.abs(other.x - x) < 48 && Math.abs(other.y - y) < 12);
-    if (end.seen && !taken) numbers.push({ x, y, value });
+    const place = placeOnLink(from, to, bend, active, between, numbers);
+    if (place) numbers.push({ ...place, value });
   }
   const labels = numbers.map(({ x, y, value }) => {
     const label = makeShape("text", { class: "pl-number", x, y, fill: shared.palette.line(value) });
@@ -59,24 +56,35 @@ function paintLinks(panel, active) {
   texts.svg.replaceChildren(...paths, ...labels);
 }
 
+// Where on its link a number is written: between the texts, near the partner of the active item, and not on another
+// number; null if there is no such place.
+function placeOnLink(from, to, bend, active, { top, bottom }, numbers) {
+  const at = (t) => {
+    const [start, end] = [(1 - t) ** 2 * (1 + 2 * t), t ** 2 * (3 - 2 * t)];
+    const pull = 3 * t * (1 - t) * (1 - 2 * t) * bend;
+    return { x: start * from.x + end * to.x, y: start * from.y + end * to.y + pull };
+  };
+  const steps = [0.5, 0.62, 0.38, 0.74, 0.26, 0.86, 0.14];
+  if (active) steps.sort((t, u) => (active.side === "a" ? u - t : t - u));
+  const isFree = ({ x, y }) =>
+    y > top && y < bottom && !numbers.some((other) => Math.abs(other.x - x) < 48 && Math.abs(other.y - y) < 12);
+  return steps.map(at).find(isFree) || null;
+}
+
 // Where a link meets an item: below it in a, above it in b, or at the edge of the box if it is scrolled out of sight.
 function anchor(texts, side, item, frame, active) {
   const rects = texts.spans[side][item]?.getClientRects();
   if (!rects?.length) return null;
-  const [first, last] = [rects[0], rects[rects.length - 1]];
-  const [inner, outer] = side === "a" ? [last, first] : [first, last];
+  const inner = rects[side === "a" ? rects.length - 1 : 0];
   // Links of a begin below the number of their word, which only the active word has while there is one.
   const span = texts.spans[side][item];
   const numbered = span.dataset.without && !span.classList.contains("pl-wide");
   const below = side === "a" && numbered && (!active || (active.side === side && active.item === item)) ? 14 : 0;
   const box = texts.runs[side].getBoundingClientRect();
   const y = side === "a" ? inner.bottom : inner.top;
-  const middle = (rect) => rect.left + rect.width / 2 - frame.left;
-  const inside = Math.max(box.top, Math.min(box.bottom, y));
   return {
-    x: middle(inner),
-    y: inside - frame.top + below,
-    outside: { x: middle(outer), y: (side === "a" ? outer.top - 4 : outer.bottom + 11) - frame.top },
-    seen: Math.abs(inside - y) < 2,
+    x: inner.left + inner.width / 2 - frame.left,
+    y: Math.max(box.top, Math.min(box.bottom, y)) - frame.top + below,
+    seen: y > box.top - 2 && y < box.bottom + 2,
   };
 }

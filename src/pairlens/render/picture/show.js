@@ -9,17 +9,17 @@ function makePanel(shared, view) {
   panel.texts = makeTexts(panel);
   panel.matrix = makeMatrix(panel);
   panel.pairs = makePairs(panel);
-  panel.legend = makeLegend(panel);
   panel.readout = make("p", { className: "pl-readout" });
   const what = view.settings.measure === "dot" ? "dot product" : "cosine similarity";
   const model = String(view.settings.model || "").replace(/\/+$/, "").split("/").pop();
   const score = make("p", { className: "pl-score" }, make("output", {}, number(view.score)));
   score.append(make("span", {}, model ? `${what}, says ${plain(model)}` : what));
   if (shared.many) score.prepend(nameOf(view.label));
+  const said = make("p", { className: "pl-said" }, grid.level.headline);
   const section = (title, ...content) => make("section", {}, make("h2", {}, title), ...content);
-  const left = make("div", {}, make("section", {}, score, panel.texts.node, panel.readout));
+  const left = make("div", {}, make("section", {}, score, said, panel.texts.node, panel.readout));
   left.append(section("What the score is made of", makeEquation(panel)));
-  const right = make("div", {}, section("Every pair", panel.matrix.node, panel.legend));
+  const right = make("div", {}, section("Every pair", panel.matrix.node, ...(shared.arrange === "side" ? [] : [makeLegend(shared, [grid])])));
   right.append(section("Strongest pairs", panel.pairs.node));
   const columns = make("div", { className: "pl-columns" }, left, right);
   panel.node = make("article", { className: "pl-panel" }, columns, ...makeForecast(grid), makeProvenance(grid));
@@ -39,7 +39,6 @@ function refresh(panel) {
   panel.width = panel.matrix.node.clientWidth;
   makeRoom(panel.texts);
   drawMatrix(panel);
-  paintLegend(panel);
   listPairs(panel);
   paint(panel);
 }
@@ -147,12 +146,14 @@ function build(shared) {
   shared.hovered = null;
   shared.pinned = heir ? { ...held, partner: null, panel: heir } : null;
   shared.body.replaceChildren(...shared.panels.map((panel) => panel.node));
+  if (shared.arrange === "side") shared.body.prepend(makeLegend(shared, shared.panels.map(({ grid }) => grid)));
   resized.disconnect();
   for (const panel of shared.panels) {
     refresh(panel);
     resized.observe(panel.matrix.node);
     resized.observe(panel.texts.node);
   }
+  paintLegends(shared);
   shared.syncView?.();
   const { a, b } = shared.panels[0].grid.items;
   shared.live.textContent = `${LEVELS[shared.state.level]}: ${a.length} by ${b.length}`;
@@ -176,6 +177,7 @@ function watchTheme(shared, signal) {
     shared.palette = readPalette(shared.root);
     shared.syncTheme();
     shared.panels.forEach(refresh);
+    paintLegends(shared);
   };
   for (const media of [dark, paper]) media.addEventListener("change", apply, { signal });
   const observer = new MutationObserver(apply);

@@ -2,6 +2,7 @@
 
 const LISTED = 8;
 const LISTED_MORE = 40;
+const NOISE = "less than two standard errors from zero: may be noise";
 
 function paintReadout({ grid, readout, texts }, active) {
   readout.classList.toggle("pl-hint", !active);
@@ -45,7 +46,8 @@ function aboutItem(grid, { side, item }) {
   const name = () => nameOf(grid.items[side][item].text);
   const known = grid.without[side][item];
   const all = [known ? "In all " : name(), known ? "" : " ", make("b", {}, signed(grid.sums[side][item])), known ? "" : " in all"];
-  const most = partnersOf(grid, side, item).slice(0, 3).filter((entry) => Number(entry.value.toFixed(4)));
+  const settled = partnersOf(grid, side, item).filter((entry) => !entry.noise && Number(entry.value.toFixed(4)));
+  const most = settled.slice(0, 3);
   const list = most.flatMap((entry, n) => [
     n ? ", " : "most with ", nameOf(grid.items[other][entry.item].text), " ", ...valueOf(grid, entry.value, entry.error),
   ]);
@@ -107,9 +109,11 @@ function makePairs(panel) {
 
 function listPairs({ grid, pairs, shared }) {
   const over = grid.pairs.filter((pair) => Math.abs(pair.value) >= shared.state.threshold);
-  const rows = over.slice(0, pairs.count).map(({ i, j, value }) => {
+  const settled = over.filter((pair) => !pair.noise);
+  const listed = pairs.count === LISTED ? settled.slice(0, LISTED) : over.slice(0, LISTED_MORE);
+  const rows = listed.map(({ i, j, value, noise }) => {
     const words = [nameOf(grid.items.a[i].text, 28), " · ", nameOf(grid.items.b[j].text, 28)];
-    const row = make("tr", {}, make("th", { scope: "row" }, make("button", { type: "button" }, ...words)));
+    const row = make("tr", noise ? { className: "pl-noise", title: NOISE } : {}, make("th", { scope: "row" }, make("button", { type: "button" }, ...words)));
     row.append(make("td", { className: "pl-right" }, signed(value)));
     const error = bounded(grid, grid.error("a", i, j));
     if (grid.uncertain) row.append(make("td", { className: "pl-right pl-error" }, error));
@@ -118,11 +122,12 @@ function listPairs({ grid, pairs, shared }) {
     return row;
   });
   pairs.body.replaceChildren(...rows);
-  const hidden = grid.pairs.slice(over.length).map((pair) => pair.value);
+  const hidden = grid.pairs.filter((pair) => Math.abs(pair.value) < shared.state.threshold).map((pair) => pair.value);
   const below = `Below the threshold: ${hidden.length} of ${grid.pairs.length} pairs, ${signed(total(hidden))} in all.`;
-  pairs.note.textContent = hidden.length ? below : "";
+  const faint = `Faint: ${NOISE}.`;
+  pairs.note.textContent = [hidden.length && below, listed.some((pair) => pair.noise) && faint].filter(Boolean).join(" ");
   pairs.more.textContent = pairs.count === LISTED ? "More pairs" : "Fewer pairs";
-  pairs.more.hidden = over.length <= LISTED;
+  pairs.more.hidden = over.length <= Math.min(LISTED, settled.length);
 }
 
 // A bar from one value to another on an axis, in the colour of `sign`, or grey if that is null.
@@ -178,20 +183,26 @@ function makeEquation({ grid, shared }) {
   return make("table", { className: "pl-equation" }, caption, make("tbody", {}, ...rows));
 }
 
-function paintLegend({ legend, shared }) {
-  const stops = Array.from({ length: 41 }, (_, n) => shared.palette.shade(n / 20 - 1).fill);
-  legend.querySelector(".pl-strip").style.backgroundImage = `linear-gradient(to right, ${stops.join(", ")})`;
-}
-
-function makeLegend({ grid, shared }) {
+// The legend of one panel, or of all panels side by side, which have one scale.
+function makeLegend({ peak, sumPeak }, grids) {
   const strip = make("div", { className: "pl-strip" });
   const line = (...words) => make("div", { className: "pl-scale" }, ...words.map((word) => make("span", {}, word)));
   const scale = (label, peak) => line(signed(-peak, 3), label, signed(peak, 3));
+  const [has, knows] = [grids.some((grid) => grid.hasEffects), grids.some((grid) => grid.knowsWithout)];
+  const noun = grids[0].level.name;
   return make(
     "div", { className: "pl-legend" }, line("apart", "0", "together"), strip,
-    scale(grid.hasEffects ? "one pair or effect" : "one pair", shared.peak),
-    scale(grid.knowsWithout ? `losing one ${grid.level.name}` : `one ${grid.level.name}, all its pairs`, shared.sumPeak),
+    scale(has ? "one pair or effect" : "one pair", peak),
+    scale(knows ? `losing one ${noun}` : `one ${noun}, all its pairs`, sumPeak),
   );
+}
+
+// The colours of all legends, which change with the theme.
+function paintLegends({ root, palette }) {
+  const stops = Array.from({ length: 41 }, (_, n) => palette.shade(n / 20 - 1).fill);
+  for (const strip of root.querySelectorAll(".pl-strip")) {
+    strip.style.backgroundImage = `linear-gradient(to right, ${stops.join(", ")})`;
+  }
 }
 
 function makeForecast({ level }) {
