@@ -4,10 +4,13 @@ import pickle
 import warnings
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
+from datasets import Dataset
 from scipy import sparse
 from sentence_transformers import SentenceTransformer
 
@@ -49,6 +52,9 @@ def test_first_results_become_tables_and_dicts(minilm):
         np.array([[A, B], [B, A]]),
         pd.DataFrame({"first": [A, B], "second": [B, A]}),
         pd.Series([(A, B), (B, A)]),
+        pa.table({"first": [A, B], "second": [B, A]}),
+        Dataset.from_dict({"first": [A, B], "second": [B, A]}),
+        [{"first": A, "second": B}, {"first": B, "second": A}],
         zip([A, B], [B, A], strict=True),
     ],
     ids=lambda several: type(several).__name__,
@@ -63,6 +69,9 @@ def test_first_pairs_come_in_any_container(minilm, several):
     ("given", "message"),
     [
         (pd.DataFrame({"id": [1], "a": [A], "b": [B]}), "has two columns, the texts, and this one has 3: id, a, b"),
+        (pa.table({"id": [1], "a": [A], "b": [B]}), "has two columns, the texts, and this one has 3: id, a, b"),
+        ([{"a": A, "b": B, "score": 1.0}], "expected a pair of texts"),
+        ([{A, B}], "expected a pair of texts"),
         (A, "takes pairs of texts"),
         (pd.Series([A, B]), "expected a pair of texts"),
     ],
@@ -70,6 +79,19 @@ def test_first_pairs_come_in_any_container(minilm, several):
 def test_first_other_containers_are_named_in_the_error(minilm, given, message):
     with pytest.raises(InputError, match=message):
         list(minilm.explain_many(given, progress=False))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (A, "takes several texts; for one, write decompose"),
+        (pd.DataFrame({"review": [A, B]}), r"got a table. Choose a column: table\['review'\]"),
+        (None, "takes texts, such as"),
+    ],
+)
+def test_first_what_is_no_list_of_texts_is_named_in_the_error(minilm, given, message):
+    with pytest.raises(InputError, match=message):
+        minilm.decompose(given)
 
 
 def test_first_lists_of_texts_lead_to_explain_many(minilm):
@@ -83,6 +105,33 @@ def test_first_a_lens_pickles(minilm):
     assert again.explain(A, B, level="word").score == pytest.approx(minilm.explain(A, B, level="word").score, abs=1e-6)
     black_box = pickle.loads(pickle.dumps(Lens.from_function(count_letters)))
     assert black_box.explain("an apple", "a bean").score > 0
+
+
+def test_first_a_lens_on_a_lambda_pickles_as_joblib_and_ray_do_it():
+    lens = Lens.from_function(lambda texts: [[text.count("a") + 1.0, len(text)] for text in texts])
+    again = cloudpickle.loads(cloudpickle.dumps(lens))
+    assert again.explain(A, B).score == lens.explain(A, B).score
+
+
+@pytest.mark.slow
+def test_first_a_lens_works_in_joblib_multiprocessing_and_ray(minilm):
+    import multiprocessing
+
+    import joblib
+    import ray
+
+    pairs = [(A, B), (B, A)]
+    expected = [e.score for e in minilm.explain_many(pairs, progress=False)]
+    found: Any = joblib.Parallel(n_jobs=2)(joblib.delayed(minilm.explain)(*pair) for pair in pairs)
+    assert [e.score for e in found] == expected
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        assert [e.score for e in pool.starmap(minilm.explain, pairs)] == expected
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        lens, explain = ray.put(minilm), ray.remote(score_of)
+        assert ray.get([explain.remote(lens, *pair) for pair in pairs]) == expected
+    finally:
+        ray.shutdown()
 
 
 def test_first_prompts_are_those_of_encode(minilm):
@@ -123,6 +172,10 @@ def test_first_texts_of_unknown_words_are_announced(minilm):
 def test_first_sparse_vectors_are_taken(minilm):
     dense, thin = Lens.from_function(count_letters), Lens.from_function(lambda t: sparse.csr_matrix(count_letters(t)))
     assert np.array_equal(dense.explain(A, B).matrix, thin.explain(A, B).matrix)
+
+
+def score_of(lens: Any, a: str, b: str) -> float:
+    return lens.explain(a, b).score
 
 
 def count_letters(texts: list[str]) -> Any:

@@ -15,7 +15,7 @@ from pairlens.attribution.decomposer import Decomposer, Job
 from pairlens.attribution.explanation import Explanation, Pair
 from pairlens.attribution.options import ExplainOptions, Options, resolve_treatment
 from pairlens.attribution.similarity import MEASURES
-from pairlens.attribution.stream import Roles, both_roles, stream_contributions, stream_explanations
+from pairlens.attribution.stream import Roles, both_roles, stream_contributions, stream_explanations, texts_in
 from pairlens.autodiff import PRECISIONS
 from pairlens.errors import InputError, ModelError, choose, whole
 from pairlens.methods import Method, choose_method
@@ -273,10 +273,8 @@ class Lens:
             window: how many texts are read ahead, to decompose those of one length together.
             options: as for `explain`.
         """
-        if isinstance(texts, str):
-            raise InputError("decompose takes several texts; for one, write decompose([text]).")
         resolved = self.resolve(**options)
-        return stream_contributions(self._decomposer(resolved), texts, role, resolved, window, progress)
+        return stream_contributions(self._decomposer(resolved), texts_in(texts), role, resolved, window, progress)
 
     def compare(
         self, a: Contributions, b: Contributions, *, reference_terms: str | None = None, measure: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from tqdm.auto import tqdm
@@ -97,18 +97,43 @@ def windows(
 
 
 def pairs_of(given: Any) -> Iterable[Any]:
-    """The pairs of what a user gave: any iterable of pairs, or a data frame whose two columns are the texts."""
-    if hasattr(given, "columns"):
-        names = list(map(str, given.columns))
-        if len(names) != 2:
-            raise InputError(
-                f"a data frame of pairs has two columns, the texts, and this one has {len(names)}: "
-                f"{', '.join(names)}. Choose two: frame[[{names[0]!r}, …]]."
-            )
-        return list(given.itertuples(index=False, name=None) if hasattr(given, "itertuples") else given.iter_rows())
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    """The pairs of what a user gave: any iterable of pairs, or a table whose two columns are the texts."""
+    names = _columns(given)
+    if names and len(names) != 2:
+        raise InputError(
+            f"a table of pairs has two columns, the texts, and this one has {len(names)}: "
+            f"{', '.join(names)}. Choose two: zip(table[{names[0]!r}], table[…])."
+        )
+    if isinstance(given, str) or (not isinstance(given, Iterable) and not names):
         raise InputError(f"explain_many takes pairs of texts, such as [(a, b), …], and got {given!r:.60}.")
+    return _rows(given) if names else given
+
+
+def texts_in(given: Any) -> Iterable[str]:
+    """The texts of what a user gave: any iterable of texts, but neither one text nor a table."""
+    if isinstance(given, str):
+        raise InputError("decompose takes several texts; for one, write decompose([text]).")
+    if names := _columns(given):
+        raise InputError(f"decompose takes texts, and got a table. Choose a column: table[{names[0]!r}].")
+    if not isinstance(given, Iterable):
+        raise InputError(f"decompose takes texts, such as [text, …], and got {given!r:.60}.")
     return given
+
+
+def _columns(given: Any) -> list[str]:
+    """The names of the columns, if this is a table of pandas, polars, PyArrow or datasets."""
+    names = getattr(given, "column_names", None)  # first: the `columns` of PyArrow are arrays
+    names = getattr(given, "columns", ()) if names is None else names
+    return list(map(str, names))
+
+
+def _rows(table: Any) -> Iterable[Any]:
+    """The rows of a table; where they are dictionaries, `texts_of` takes their values."""
+    if hasattr(table, "itertuples"):  # pandas
+        return list(table.itertuples(index=False, name=None))
+    if hasattr(table, "iter_rows"):  # polars
+        return list(table.iter_rows())
+    return table.to_pylist() if hasattr(table, "to_pylist") else table  # PyArrow, else datasets
 
 
 def both_roles(roles: Any) -> Roles:
@@ -121,9 +146,9 @@ def both_roles(roles: Any) -> Roles:
 
 def texts_of(pair: Any) -> Sequence[str]:
     """The two texts of what a user gave as a pair, checked."""
-    texts = pair
-    if not isinstance(pair, tuple | list):
-        texts = [] if isinstance(pair, str) or not isinstance(pair, Iterable) else list(pair)
+    texts = list(pair.values()) if isinstance(pair, Mapping) else pair
+    if not isinstance(texts, tuple | list):
+        texts = [] if isinstance(pair, str | Set) or not isinstance(pair, Iterable) else list(pair)
     if len(texts) != 2:
         raise InputError(f"expected a pair of texts, and got {pair!r:.60}.")
     for text in texts:
