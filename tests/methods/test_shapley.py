@@ -108,7 +108,8 @@ def test_a_coarser_level_is_another_game(minilm):
     assert "sums" not in words.settings
     assert sums.matrix.shape == words.matrix.shape
     assert np.abs(sums.matrix - words.matrix).max() > 1e-3
-    text = next(minilm.decompose(["The unhappiest dachshund sleeps."], method="shapley", progress=False)).at("word")
+    texts = minilm.decompose(["The unhappiest dachshund sleeps."], method="shapley", level="token", progress=False)
+    text = next(texts).at("word")
     assert text.settings["sums"] == "summed from tokens"
     assert text.noise_weights is None or text.noise_weights.shape[1] == len(text.units)
 

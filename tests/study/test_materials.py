@@ -21,7 +21,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::pairlens.ReferenceWarning")
 def test_explanations_are_those_of_the_lens(lens, terms):
     view = View("integrated-jacobian", 1, terms)
     found = materials(lens).explain(view)
-    expected = lens.explain_many([pair[:2] for pair in PAIRS], layer=1, reference_terms=terms, progress=False)
+    options = {"layer": 1, "reference_terms": terms, "level": "token"}
+    expected = lens.explain_many([pair[:2] for pair in PAIRS], **options, progress=False)
     for (row, e), other in zip(found, expected, strict=True):
         assert (row.a, row.b) == (e.text_a, e.text_b)
         np.testing.assert_allclose(e.matrix, other.matrix, atol=1e-6)
