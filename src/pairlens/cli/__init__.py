@@ -15,24 +15,34 @@ import typer
 
 from pairlens import __version__
 from pairlens.cli import adjust, annotate, batch, explain, explain_pairs, index, models, search, serve, study
+from pairlens.cli.help import Command, Group, examples
 
 app = typer.Typer(
     name="pairlens",
-    help="Why are these two texts this similar? Splits an embedding model's score into pairs of words.",
+    cls=Group,
+    help="Why are these two texts this similar? Splits an embedding model's score into pairs of words.\n\n"
+    "Give pairlens COMMAND --help for the options of a command.\n\n"
+    + examples(
+        'pairlens explain "The coffee here is not good." "This coffee is bad."',
+        "pairlens batch pairs.csv --out why.csv",
+    ),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(explain.explain)
-app.command()(batch.batch)
-app.command()(adjust.adjust)
-app.command()(annotate.annotate)
-app.command()(index.index)
-app.command()(search.search)
-app.command()(explain_pairs.explain_pairs)
-app.command()(models.models)
-app.command()(serve.serve)
+for command in (
+    explain.explain,
+    batch.batch,
+    serve.serve,
+    index.index,
+    search.search,
+    explain_pairs.explain_pairs,
+    models.models,
+    adjust.adjust,
+    annotate.annotate,
+):
+    app.command(cls=Command)(command)
 app.add_typer(study.app, name="study")
 
 

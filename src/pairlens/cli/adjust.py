@@ -21,15 +21,15 @@ Data = Annotated[
 Dev = Annotated[str | None, typer.Option(help="Pairs that choose the best epoch. Without them it is the last.")]
 Test = Annotated[str | None, typer.Option(help="Pairs to measure the result by.")]
 Epochs = Annotated[int, how(help="How often every pair is seen.")]
-BatchSize = Annotated[int, how(help="Pairs in a step.")]
+BatchSize = Annotated[int, how(help="How many pairs a step has.")]
 Rate = Annotated[float, how("--lr", help="The highest learning rate of AdamW.")]
-Decay = Annotated[float, how("--weight-decay", help="Of AdamW.")]
+Decay = Annotated[float, how("--weight-decay", help="The weight decay of AdamW.")]
 Warmup = Annotated[float, how(help="The share of steps in which the learning rate rises.")]
-Device = Annotated[str | None, how(help="cpu, cuda or mps. By default the fastest there is.")]
-Precision = Annotated[str, how(help="What is computed in: float32, bfloat16 or float16.")]
+Device = Annotated[str | None, how(help="Where to compute: cpu, cuda or mps. By default the fastest there is.")]
+Precision = Annotated[str, how(help="The numbers to compute with: float32, bfloat16 or float16.")]
 ColumnA = Annotated[str | None, where(help="The column of text a.")]
 ColumnB = Annotated[str | None, where(help="The column of text b.")]
-ColumnScore = Annotated[str | None, where(help="The column of scores.")]
+ColumnScore = Annotated[str | None, where(help="The column of the scores.")]
 MaxScore = Annotated[float | None, where(help="What scores are divided by. By default 5 where any is above 1.")]
 
 
@@ -38,7 +38,9 @@ def adjust(
     base: Annotated[str, typer.Argument(help="The model to begin with: a hub id or a folder.")],
     data: Data,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the trained model.")],
-    objective: Annotated[str, typer.Option(help="What is to equal the score: cosine or dot.")] = "cosine",
+    objective: Annotated[
+        str, typer.Option(help="The similarity that is trained to equal the score: cosine or dot.")
+    ] = "cosine",
     plain: Annotated[bool, typer.Option("--plain", help="Train the unadjusted twin, for comparison.")] = False,
     dev: Dev = None,
     test: Test = None,
@@ -47,7 +49,7 @@ def adjust(
     lr: Rate = 2e-5,
     weight_decay: Decay = 0.1,
     warmup: Warmup = 0.1,
-    seed: Annotated[int, how(min=0, help="Of everything that is drawn.")] = 0,
+    seed: Annotated[int, how(min=0, help="The seed of everything that is random.")] = 0,
     device: Device = None,
     precision: Precision = "float32",
     max_score: MaxScore = None,
@@ -59,9 +61,11 @@ def adjust(
     """Train a model whose score is the sum of its token pairs' attributions, with nothing left for the reference.
 
     Columns named like a and b or sentence1 and sentence2 hold the texts, and score or label the scores. Without a
-    header they are the first three.
+    header they are the first three. Give the same command again to go on after an interruption.
 
-    A training that was cut off goes on where it stopped.
+    Examples:
+      pairlens adjust all-MiniLM-L6-v2 --data train.csv --dev dev.csv --out mine
+      pairlens adjust all-MiniLM-L6-v2 --data train.csv --plain --out twin
     """
     columns = both_columns(column_a, column_b)
     silence_downloads()

@@ -19,11 +19,15 @@ def annotate(
     output: Annotated[Path, typer.Option("--out", "-o", help="The CoNLL-U file to write.")],
     column_a: options.ColumnA = None,
     column_b: options.ColumnB = None,
-    split: Annotated[str, typer.Option(help="Of a hub dataset.")] = "test",
+    split: Annotated[str, typer.Option(help="The split of a hub dataset.")] = "test",
 ) -> None:
     """Annotate the texts of a table with a spaCy pipeline, for studies that need linguistics.
 
     Each distinct text becomes a document of the CoNLL-U file, with the characters of every word.
+
+    Examples:
+      pairlens annotate pairs.csv --spacy en_core_web_sm --out pairs.conllu
+      pairlens annotate pairs.csv --spacy ./pipeline --out pairs.conllu
     """
     from pairlens.io import PairTable, check_folder
     from pairlens.study.language import parsing

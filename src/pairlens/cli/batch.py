@@ -65,10 +65,15 @@ def batch(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output if there is one.")] = False,
     restart: options.Restart = False,
 ) -> None:
-    """Explain every pair of a table. A run that was cut off goes on where it stopped.
+    """Explain every pair of a table.
 
-    Columns named like a and b, sentence1 and sentence2 or query and document hold the texts; others are named with
-    --column-a and --column-b. The result keeps all other columns. Rows that cannot be used go to OUT.rejects.csv.
+    The texts are in columns with names such as a and b, sentence1 and sentence2, or query and document; name others
+    with --column-a and --column-b. The result keeps all other columns. Rows that cannot be used go to
+    OUT.rejects.csv. Give the same command again to go on after an interruption.
+
+    Examples:
+      pairlens batch pairs.csv --out why.csv
+      pairlens batch pairs.jsonl --out why.jsonl --column-a left --column-b right
     """
     from pairlens.cli.results import check_output
     from pairlens.io import Journal, PairTable

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 DATA = "What the data is like"
 WHERE = "Where to compute"
 IndexModel = Annotated[
-    str | None, typer.Option("--model", "-m", help="The index's model, if it lies elsewhere by now.")
+    str | None, typer.Option("--model", "-m", help="The place of the index's model, if it has moved.")
 ]
-Split = Annotated[str, typer.Option(help="Of a hub dataset.", rich_help_panel=DATA)]
+Split = Annotated[str, typer.Option(help="The split of a hub dataset.", rich_help_panel=DATA)]
 Ray = Annotated[
     str | None,
     typer.Option("--ray", help="A Ray cluster: its address, auto, or local to start one here.", rich_help_panel=WHERE),

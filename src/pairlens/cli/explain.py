@@ -15,7 +15,8 @@ from pairlens.errors import InputError
 Text = Annotated[
     str,
     typer.Argument(
-        help="A text, @file, or - for standard input. @@ is one @; -- goes before a text that begins with -."
+        help="A text; @FILE for the text in a file; or - for standard input. For a text that begins with @, write @@. "
+        "Put -- before texts that begin with -."
     ),
 ]
 Save = Annotated[
@@ -23,8 +24,8 @@ Save = Annotated[
     typer.Option(
         "--save",
         "-s",
-        help="Also write a file: .html, the interactive picture; .png, .svg or .pdf, the heat map; .json, .npz, .csv "
-        "or .parquet. Repeatable.",
+        help="Also write a file: .html is the interactive picture; .png, .svg and .pdf are the heat map; .json, .npz, "
+        ".csv and .parquet are data. Repeatable.",
         metavar="FILE",
     ),
 ]
@@ -52,11 +53,20 @@ def explain(
     role_b: options.RoleB = None,
     strict: options.Strict = False,
     top: Annotated[int, typer.Option(min=1, help="How many of the strongest pairs to list.")] = 8,
-    special: Annotated[bool, typer.Option("--special", help="Show every special token.")] = False,
+    special: Annotated[
+        bool, typer.Option("--special", help="Show every special token, such as [CLS], instead of their sum.")
+    ] = False,
     save: Save = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
 ) -> None:
-    """Why does the model find two texts as similar as it does?"""
+    """Why does the model find two texts as similar as it does?
+
+    Prints the score, a sentence, the strongest pairs of words, and a matrix of all pairs.
+
+    Examples:
+      pairlens explain "The coffee here is not good." "This coffee is bad."
+      pairlens explain @first.txt @second.txt --level sentence --save why.html
+    """
     if a == b == "-":
         raise InputError("only one of the two texts can come from standard input.")
     text_a, text_b = read_text(a), read_text(b)

@@ -1,4 +1,4 @@
-"""`pairlens explain-pairs PAIRS --index INDEX -o OUT`: millions of pairs, explained from an index."""
+"""`pairlens explain-pairs PAIRS --index INDEX --out OUT`: millions of pairs, explained from an index."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from pairlens.cli.session import counting, resumable, session, tell, warn_of
 Queries = Annotated[
     bool | None,
     typer.Option(
-        "--queries/--ids", help="Whether column a holds texts or names. By default texts where it is called query."
+        "--queries/--ids",
+        help="Whether column a holds texts, or names of texts of the index. By default texts if it is called query.",
     ),
 ]
 
@@ -24,8 +25,8 @@ def explain_pairs(
     pairs: Annotated[str, typer.Argument(help="A table: .csv, .tsv, .jsonl or .parquet, or a hub dataset.")],
     index: Annotated[Path, typer.Option("--index", "-i", help="The folder of the index.")],
     output: Annotated[Path, typer.Option("--out", "-o", help="The folder of the results.")],
-    column_a: Annotated[str | None, typer.Option(help="The column of side a.")] = None,
-    column_b: Annotated[str | None, typer.Option(help="The column of side b.")] = None,
+    column_a: Annotated[str | None, typer.Option(help="The column of text a.")] = None,
+    column_b: Annotated[str | None, typer.Option(help="The column of text b.")] = None,
     queries: Queries = None,
     split: Split = "train",
     model: IndexModel = None,
@@ -38,8 +39,12 @@ def explain_pairs(
 ) -> None:
     """Explain pairs of texts of an index: columns id_a and id_b, or query and id.
 
-    Writes one row a pair as Parquet: score, sums, gaps, and the strongest pairs by their characters. A run that was
-    cut off goes on where it stopped.
+    Writes one row per pair as Parquet: score, sums, gaps, and the strongest pairs by their characters. Give the same
+    command again to go on after an interruption.
+
+    Examples:
+      pairlens explain-pairs ids.csv --index index --out explained
+      pairlens explain-pairs queries.csv --index index --out explained --top 3
     """
     from pairlens.corpus.pairs import PairRequests
     from pairlens.corpus.pairs import explain_pairs as explain

@@ -36,12 +36,15 @@ Model = Annotated[
 Out = Annotated[Path, typer.Option("--out", "-o", help="The folder of the index; made if it is not there.")]
 Level = Annotated[str | None, options.how("--level", "-l", help="sentence, word or token. By default sentence.")]
 Passes = Annotated[
-    int | None, options.how(min=4, help="For banzhaf and shapley: forward passes a text. By default 32 for sentences.")
+    int | None,
+    options.how(min=4, help="For banzhaf and shapley: forward passes per text. By default 32 for sentences."),
 ]
 Tol = Annotated[
     float | None, options.how(help="For methods that integrate: the largest relative gap. By default 0.001.")
 ]
-Precision = Annotated[str | None, options.how(help="Of what is stored: float16 or float32. By default float16.")]
+Precision = Annotated[
+    str | None, options.how(help="The numbers that are stored: float16 or float32. By default float16.")
+]
 TextColumn = Annotated[str | None, about_data(help="The column of texts. By default guessed.")]
 IdColumn = Annotated[str | None, about_data(help="The column of names. By default rows are numbered.")]
 Metadata = Annotated[
@@ -83,17 +86,21 @@ def index(
     ] = False,
     sample: Annotated[int, typer.Option(min=1, help="How many texts to verify.")] = 20,
     approximate: Annotated[
-        bool, typer.Option("--approximate", help="Also build what approximate search needs.")
+        bool, typer.Option("--approximate", help="Also build the index that approximate search needs.")
     ] = False,
-    chunk: Annotated[int, typer.Option(min=1, help="Texts that are decomposed together.")] = 64,
+    chunk: Annotated[int, typer.Option(min=1, help="How many texts to record at a time.")] = 64,
     ray: Ray = None,
     workers: Workers = None,
     restart: Annotated[bool, typer.Option("--restart", help="Read the data anew from its first row.")] = False,
 ) -> None:
     """Decompose the texts of a table once, so that every search hit can be explained from then on.
 
-    A run that was cut off goes on where it stopped. Rows that cannot be used are listed in the index's folder, with
-    line and reason.
+    Rows that cannot be used are listed in the index's folder, with line and reason. Give the same command again to
+    go on after an interruption.
+
+    Examples:
+      pairlens index passages.csv --out index
+      pairlens index more.jsonl --out index --update
     """
     if data is None and not (delete or verify or approximate):
         raise InputError("nothing to do: give a table of texts, or --delete, --verify or --approximate.")

@@ -39,7 +39,14 @@ class InstalledModel:
 
 @session()
 def models() -> None:
-    """List the models on this machine, with their layers and pooling."""
+    """List the models on this machine, with their layers and pooling.
+
+    These are the bundled model and those in the cache of the hub.
+
+    Examples:
+      pairlens models
+      HF_HOME=hub pairlens models
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -21,15 +21,19 @@ HOW = "How to explain"
 how = partial(typer.Option, rich_help_panel=HOW)
 """An option in the panel `HOW` of the help text."""
 Model = Annotated[str | None, typer.Option("--model", "-m", help="A hub id or a folder. By default all-MiniLM-L6-v2.")]
-Device = Annotated[str | None, typer.Option(help="Where to compute: cpu, cuda, mps.")]
-Dtype = Annotated[str, typer.Option(help="float32, or float64 for gaps below 1e-6.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Texts longer than the model takes are errors, not warnings.")]
+Device = Annotated[
+    str | None, typer.Option(help="Where to compute: cpu, cuda or mps. By default the fastest there is.")
+]
+Dtype = Annotated[str, typer.Option(help="The numbers to compute with: float32, or float64 for gaps below 1e-6.")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Stop at a text longer than the model takes, instead of warning.")
+]
 ColumnA = Annotated[str | None, typer.Option(help="The column of text a.")]
 ColumnB = Annotated[str | None, typer.Option(help="The column of text b.")]
 Top = Annotated[int, typer.Option(min=1, help="How many of the strongest pairs to keep.")]
-Special = Annotated[bool, typer.Option("--special", help="Special tokens may be among those.")]
-Restart = Annotated[bool, typer.Option("--restart", help="Forget what an earlier run has done.")]
-Level = Annotated[str, how("--level", "-l", help="token, word or sentence.")]
+Special = Annotated[bool, typer.Option("--special", help="Keep pairs of special tokens, such as [CLS], too.")]
+Restart = Annotated[bool, typer.Option("--restart", help="Begin anew: forget what an interrupted run has done.")]
+Level = Annotated[str, how("--level", "-l", help="The units to explain by: token, word or sentence.")]
 Layer = Annotated[
     int | None,
     how(help="For integrated-jacobian: 0, the embedding layer, to the last; -1 is the last. By default 0."),
@@ -45,13 +49,20 @@ Passes = Annotated[
     int | None,
     how(
         min=4,
-        help="For banzhaf and shapley: forward passes a text. By default about 4 and 8 a unit, 48 and 160 at least.",
+        help="For banzhaf and shapley: forward passes per text. More give the same numbers with smaller errors. By "
+        "default about 4 per unit and at least 48 for banzhaf, 8 and 160 for shapley.",
     ),
 ]
-Seed = Annotated[int | None, how(min=0, help="For banzhaf and shapley: which deletions are tried. By default 0.")]
+Seed = Annotated[
+    int | None,
+    how(min=0, help="For banzhaf and shapley: the seed that decides which deletions are tried. By default 0."),
+]
 Compounds = Annotated[
     int | None,
-    how(min=0, help="For banzhaf: rows of their own for up to this many pairs of words that act together."),
+    how(
+        min=0,
+        help="For banzhaf: how many pairs of words that act together, such as “not good”, may get rows of their own.",
+    ),
 ]
 Paper = Annotated[
     bool,
@@ -69,10 +80,12 @@ ReferenceTerms = Annotated[
         "that delete words, else project, and shift for an adjusted model."
     ),
 ]
-Measure = Annotated[str | None, how(help="cosine or dot. By default the model's own.")]
+Measure = Annotated[str | None, how(help="The similarity: cosine or dot. By default the model's own.")]
 Tol = Annotated[float, how(help="The largest relative gap of either text, for methods that integrate.")]
-RoleA = Annotated[str | None, how(help="query or document: the prompt and the route of text a.")]
-RoleB = Annotated[str | None, how(help="Likewise for text b.")]
+RoleA = Annotated[
+    str | None, how(help="query or document: text a gets the model's prompt and route for queries or for documents.")
+]
+RoleB = Annotated[str | None, how(help="The same for text b.")]
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SHOWN = 3
 """Strongest pairs that are listed with a hit."""
 Folder = Annotated[Path, typer.Argument(help="The folder of the index.")]
-Level = Annotated[str, options.how("--level", "-l", help="Of the query: word, token or sentence.")]
+Level = Annotated[str, options.how("--level", "-l", help="The units of the query: word, token or sentence.")]
 Save = Annotated[
     Path | None,
     typer.Option("--save", "-s", help="Also write the hits as an interactive picture: .html.", metavar="FILE"),
@@ -37,10 +37,10 @@ def search(
     k: Annotated[int, typer.Option("-k", min=1, help="How many hits.")] = 10,
     where: Annotated[str | None, typer.Option(help="A condition on metadata, such as: metadata.year > 2000")] = None,
     approximate: Annotated[
-        bool, typer.Option("--approximate", help="Do not look at every text; see pairlens index --approximate.")
+        bool, typer.Option("--approximate", help="Do not compare with every text; needs pairlens index --approximate.")
     ] = False,
     why_not: Annotated[
-        str | None, typer.Option(help="Instead: what keeps the text of this name below the last hit?", metavar="ID")
+        str | None, typer.Option(help="Instead, say what keeps the text of this name below the last hit.", metavar="ID")
     ] = None,
     model: IndexModel = None,
     device: options.Device = None,
@@ -48,7 +48,14 @@ def search(
     save: Save = None,
     json: Annotated[bool, typer.Option("--json", help="Print the hits as JSON and nothing else.")] = False,
 ) -> None:
-    """Search an index; every hit comes with its strongest passage, and with the pairs that make its score."""
+    """Search an index; every hit is explained.
+
+    Each hit comes with its score, the sentence that contributes most, and the strongest pairs.
+
+    Examples:
+      pairlens search index "Is the coffee bad?" -k 5
+      pairlens search index "Is the coffee bad?" --save hits.html
+    """
     text = read_text(query)
     from pairlens.errors import choose
     from pairlens.io import check_folder, documents

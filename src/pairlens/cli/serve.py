@@ -27,11 +27,11 @@ def serve(
         typer.Option(
             "--model",
             "-m",
-            help="A hub id or a folder, the default first; nothing else can be asked for. Repeatable. By default "
+            help="A hub id or a folder. Repeatable: the page offers these models and no others. By default "
             "all-MiniLM-L6-v2.",
         ),
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")] = 8000,
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 lets other machines in.")] = "127.0.0.1",
     allow_host: Annotated[
         list[str] | None, typer.Option(help="A name that the server answers to, besides its address. Repeatable.")
@@ -40,14 +40,25 @@ def serve(
     browser: Annotated[
         bool | None,
         typer.Option(
-            "--open/--no-open", help="Open the page. By default where a person watches and a browser is there."
+            "--open/--no-open", help="Open the page in a browser. By default in a terminal on a machine with a screen."
         ),
     ] = None,
-    max_chars: Annotated[int, typer.Option(min=1, help="Characters a text.", rich_help_panel=LIMITS)] = 10_000,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens a text.", rich_help_panel=LIMITS)] = 512,
-    max_seconds: Annotated[float, typer.Option(min=1, help="Time a request.", rich_help_panel=LIMITS)] = 60,
+    max_chars: Annotated[
+        int, typer.Option(min=1, help="The most characters of a text.", rich_help_panel=LIMITS)
+    ] = 10_000,
+    max_tokens: Annotated[int, typer.Option(min=1, help="The most tokens of a text.", rich_help_panel=LIMITS)] = 512,
+    max_seconds: Annotated[
+        float, typer.Option(min=1, help="The most seconds that a request may take.", rich_help_panel=LIMITS)
+    ] = 60,
 ) -> None:
-    """Open a page where anyone can try their own sentences, and an API beside it."""
+    """Open a page where anyone can try their own sentences, and an API beside it.
+
+    Everything is computed on this machine. Stop the server with Ctrl-C.
+
+    Examples:
+      pairlens serve
+      pairlens serve --model all-MiniLM-L6-v2 --model ./mine --port 0
+    """
     try:
         from pairlens import web
     except ImportError as error:

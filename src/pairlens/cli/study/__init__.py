@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import typer
 
+from pairlens.cli.help import Command, Group
 from pairlens.cli.study import adjustment, faithfulness, papers
 
-app = typer.Typer(help="Analyses of whole data sets.", no_args_is_help=True)
-app.command()(adjustment.adjustment)
+app = typer.Typer(cls=Group, help="Analyses of whole data sets.", no_args_is_help=True)
 papers.register(app)
-app.command()(faithfulness.faithfulness)
+for command in (faithfulness.faithfulness, adjustment.adjustment):
+    app.command(cls=Command)(command)
 
 
 @app.callback()

@@ -25,10 +25,12 @@ def adjustment(
     out: Annotated[Path, typer.Option("--out", "-o", help="The results go to the folder OUT/adjustment.")],
     bases: Annotated[
         str | None,
-        typer.Option(help="Models to begin with, by commas. By default the papers' five.", show_default=False),
+        typer.Option(
+            help="Models to begin with, with commas between. By default the papers' five.", show_default=False
+        ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Trainings of each kind.")] = 3,
-    jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="How many trainings of each kind, with seeds 0, 1 and so on.")] = 3,
+    jobs: Annotated[int, typer.Option(min=1, help="How many trainings run at a time.")] = 1,
     keep_models: Annotated[
         bool, typer.Option("--keep-models", help="Leave the trained models in OUT/adjustment/models.")
     ] = False,
@@ -47,7 +49,11 @@ def adjustment(
 ) -> None:
     """The papers' Table 1: train each base adjusted and not, with either objective, and compare on the test split.
 
-    A run that was cut off goes on where it stopped, and may be given further bases or seeds.
+    Give the same command again to go on after an interruption; it may have further bases or seeds.
+
+    Examples:
+      pairlens study adjustment -d train.csv --dev dev.csv --test test.csv -o out
+      pairlens study adjustment -d a.csv --dev b.csv --test c.csv -o out --jobs 2
     """
     columns = adjust.both_columns(column_a, column_b)
     adjust.silence_downloads()

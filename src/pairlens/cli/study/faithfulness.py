@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pairlens.io import PairTable
     from pairlens.study.faithfulness import FaithfulnessResult
 
-what = partial(typer.Option, rich_help_panel="what to judge")
+what = partial(typer.Option, rich_help_panel="What to judge")
 WIDE = 120
 """The width of a terminal, in columns, from which on intervals are shown."""
 WILD = 10
@@ -36,32 +36,39 @@ def faithfulness(
     device: options.Device = None,
     dtype: options.Dtype = "float32",
     measure: options.Measure = None,
-    column_a: Annotated[str | None, typer.Option(help="The column of text a.", show_default=False)] = None,
-    column_b: Annotated[str | None, typer.Option(help="The column of text b.", show_default=False)] = None,
+    column_a: options.ColumnA = None,
+    column_b: options.ColumnB = None,
     level: Annotated[str, typer.Option(help="What is deleted and explained: word or token.")] = "word",
     limit: Annotated[int, typer.Option(min=1, help="How many pairs, drawn at random.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of everything that is random.")] = 0,
     methods: Annotated[
-        str | None, what("--method", help="Some of the methods and rivals, by commas. By default all.")
+        str | None, what("--method", help="Some of the methods and rivals, with commas between. By default all.")
     ] = None,
     layers: Annotated[
         str | None,
-        what("--layer", help="Layers of integrated-jacobian, by commas. By default 0, the middle, the last but one."),
+        what(
+            "--layer",
+            help="Layers of integrated-jacobian, with commas between. By default 0, the middle and the last but one.",
+        ),
     ] = None,
     reference_terms: Annotated[
         str, what(help="Reference terms of integrated-jacobian, fade and output.")
     ] = "keep,project,ignore",
-    passes: Annotated[str | None, what(help="Forward passes of banzhaf and shapley, by commas.")] = None,
-    paths: Annotated[str | None, what(help="Random paths of fade, by commas, such as 4,8.")] = None,
+    passes: Annotated[str | None, what(help="Forward passes of banzhaf and shapley, with commas between.")] = None,
+    paths: Annotated[str | None, what(help="Random paths of fade, with commas between, such as 4,8.")] = None,
     tol: options.Tol = 1e-3,
     checks: Annotated[
         int, typer.Option(min=0, help="Pairs that also get the costly measures: sanity, stability, cost.")
     ] = 30,
-    restart: Annotated[bool, typer.Option("--restart", help="Forget what an earlier run has done.")] = False,
+    restart: options.Restart = False,
 ) -> None:
     """Which explanation is true? Judge methods and rivals by what the model says when words are really deleted.
 
-    A run that was cut off goes on where it stopped.
+    Give the same command again to go on after an interruption.
+
+    Examples:
+      pairlens study faithfulness --data pairs.csv --limit 20 --out out
+      pairlens study faithfulness --data pairs.csv --method banzhaf,occlusion --out out
     """
     from pairlens.io import PairTable
 

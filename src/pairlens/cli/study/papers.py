@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairlens.cli import options
+from pairlens.cli.help import Command, examples
 from pairlens.cli.options import both_columns
 from pairlens.cli.session import session, tell
 from pairlens.errors import InputError, PairlensError
@@ -37,17 +38,17 @@ REQUIRED = inspect.Parameter.empty
 DATA = "Pairs of texts: .csv, .tsv, .jsonl, .parquet, or a hub dataset owner/name."
 COMMON: dict[str, Option] = {
     "data": _option(Path, "--data", "-d", default=REQUIRED, help=DATA),
-    "out": _option(Path, "--out", "-o", default=REQUIRED, help="Results go to OUT/NAME."),
+    "out": _option(Path, "--out", "-o", default=REQUIRED, help="The results go to the folder OUT/NAME."),
     "model": (options.Model, None),
     "device": (options.Device, None),
     "dtype": (options.Dtype, "float32"),
     "measure": (options.Measure, None),
     "column_a": _option(str | None, help="The column of text a."),
     "column_b": _option(str | None, help="The column of text b."),
-    "column_score": _option(str | None, help="The column of what people say."),
-    "split": _option(str, default="test", help="Of a hub dataset. By default test."),
+    "column_score": _option(str | None, help="The column of the scores that people gave."),
+    "split": _option(str, default="test", help="The split of a hub dataset. By default test."),
     "limit": _option(int, default=300, min=1, help="How many pairs, drawn at random. By default 300."),
-    "seed": _option(int, default=0, min=0, help="Of everything that is drawn. By default 0."),
+    "seed": _option(int, default=0, min=0, help="The seed of everything that is random. By default 0."),
 }
 """The options of every study, with their defaults."""
 _how, _with = partial(_option, panel="How to explain"), partial(_option, panel="What it needs besides")
@@ -65,7 +66,7 @@ SPECIFIC: dict[str, Option] = {
     "sweep": _how(int | None, min=1, help=SWEEP),
     "points": _how(int, default=512, min=2, help="The most equal steps of an integral. By default 512."),
     "words": _how(str, default="sum", help=WORDS),
-    "pair": _how(int | None, min=1, help="The number of the pair to show, its row in the data."),
+    "pair": _how(int | None, min=1, help="The pair to show, by its row in the data. By default the study chooses one."),
     "annotations": _with(Path | None, help="A CoNLL-U file; see pairlens annotate."),
     "spacy": _with(str | None, help="A spaCy pipeline to annotate the texts with."),
     "wordnet": _with(Path | None, help="WordNet's folder. By default where it usually is."),
@@ -80,10 +81,19 @@ SPECIFIC: dict[str, Option] = {
 def register(app: typer.Typer) -> None:
     """Add the studies of both papers to a command, each with its own options."""
     for about in CATALOGUE.values():
-        help_text = f"{about.does}\n\nAfter {about.paper.split(' (')[0]}, {about.where}."
-        app.command(about.name, help=help_text)(_command([about.name], about.options))
-    help_text = "All twelve studies of both papers, and one report of them."
-    app.command("all", help=help_text)(_command(list(CATALOGUE), SPECIFIC))
+        source = f"After {about.paper.split(' (')[0]}, {about.where}."
+        help_text = "\n\n".join((about.does, source, _examples(about.name, about.options)))
+        app.command(about.name, cls=Command, help=help_text)(_command([about.name], about.options))
+    help_text = f"All twelve studies of both papers, and one report of them.\n\n{_examples('all', SPECIFIC)}"
+    app.command("all", cls=Command, help=help_text)(_command(list(CATALOGUE), SPECIFIC))
+
+
+def _examples(name: str, specific: Collection[str]) -> str:
+    """Two commands that run the study: with its defaults, and with what it can use besides."""
+    besides = {"adjectives": "--adjectives adjectives.txt", "spacy": "--spacy en_core_web_sm", "pair": "--pair 2"}
+    more = next((given for option, given in besides.items() if option in specific), "--limit 20")
+    line = f"pairlens study {name} -d pairs.csv -o out"
+    return examples(line, f"{line} {more}")
 
 
 def _command(names: list[str], specific: Collection[str]) -> Callable[..., None]:
