@@ -33,6 +33,15 @@ def tokens(seed: int = 0, scale: float = 1.0, special: float = 0.1, **changes) -
     return make(A, B, seed=seed, matrix=scale * matrix, settings=settings, **changes)
 
 
+def noisy() -> Explanation:
+    """An explanation of words by sampling, in which good · bad is strongest and may be noise."""
+    e = tokens(special=0.0).at("word")
+    matrix, error = e.matrix.copy(), np.full(e.matrix.shape, 1e-4)
+    matrix[6, 4], error[6, 4] = 0.6, 0.4
+    settings = {**e.settings, "method": "banzhaf", "reference": "fitted", "reference_terms": "keep"}
+    return make(A, B, matrix=matrix, entry_error=error, settings=settings)
+
+
 def unit(page, side: str, text: str):
     """The first unit of a text with the given characters."""
     return page.locator(f'.pl-unit[data-side="{side}"]').get_by_text(text, exact=True).first

@@ -13,8 +13,8 @@ from pairlens.attribution.explanation import Explanation
 def test_explain_prints_the_texts_the_pairs_and_the_settings(invoke):
     done = invoke("explain", A, B)
     assert done.exit_code == 0
-    assert done.stdout.startswith(f"a  {A}")
-    for text in (B, "coffee", "strongest pairs", "score ", "gap of the texts", "level word", "layer 3"):
+    assert f"\na  {A}\n" in done.stdout
+    for text in (B, "coffee", "strongest pairs", "score ", "gap of the texts", "by words", "layer 3"):
         assert text in done.stdout
     assert "\x1b" not in done.stdout
 

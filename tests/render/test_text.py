@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explanations import COFFEE, LONG, make
+from explanations import COFFEE, LONG, SETTINGS, make
 from pairlens.attribution.contrast import Contrast
 from pairlens.render.headline import headline
-from pairlens.render.text import add_up, clean, columns, contrast_summary, equation, shorten, summary
+from pairlens.render.text import add_up, clean, columns, contrast_summary, equation, provenance, shorten, summary
 
 
 def test_summary_has_texts_equation_pairs_and_settings():
@@ -18,8 +18,30 @@ def test_summary_has_texts_equation_pairs_and_settings():
     assert " ".join(lines[1:told]) == headline(make(*COFFEE))
     assert lines[told + 1] == f"b: {COFFEE[1]}"
     assert re.match(r"score -?\d\.\d{4} = base 0\.0041 \+ pairs -?\d\.\d{4} \+ gap 2e-07", lines[told + 2])
-    assert len(lines) == told + 3 + 5 + 2
+    assert " ".join(lines[told + 3 + 5 :]) == provenance(make(*COFFEE))
     assert repr(make(*COFFEE)) == text
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "compared with a text of padding, whose direction is projected out"),
+        (
+            {"reference": "special tokens", "reference_terms": "keep"},
+            "compared with the special tokens, whose share is kept",
+        ),
+        ({"reference": "fitted", "reference_terms": "keep"}, "cosine similarity"),
+        ({"reference": "fitted", "reference_terms": "keep", "measure": "dot"}, "dot product"),
+        ({"level": ["word", "sentence"], "reference": None}, "cosine similarity"),
+    ],
+)
+def test_first_the_footer_says_in_words_what_was_computed(changes, said):
+    text = provenance(make(*COFFEE, settings={**SETTINGS, **changes}))
+    assert text.startswith("all-MiniLM-L6-v2, integrated Jacobians, layer 0, ")
+    assert text.endswith(said)
+    assert ("by words" in text) == ("level" not in changes)
+    for name in ("project,", "reference_terms", "reference terms", "level word"):
+        assert name not in text
 
 
 @pytest.mark.parametrize(

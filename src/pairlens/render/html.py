@@ -25,7 +25,7 @@ from pairlens.render.deletion import Without, without_each
 from pairlens.render.headline import colour_floor, headline
 from pairlens.render.running import cut
 from pairlens.render.text import SAMPLED, forecast, has_gap, provenance, summary
-from pairlens.text import LEVELS, Unit, parts, rows_without
+from pairlens.text import LEVELS, Unit, both_levels, parts, rows_without
 
 Shown = Explanation | Mapping[str, Explanation]
 ARRANGEMENTS = ("slider", "side", "list")
@@ -141,6 +141,7 @@ def _level(e: Explanation, name: str, error_name: str) -> dict[str, Any]:
     without_a, without_b = without_each(e)
     return {
         "name": name,
+        "noun": _noun(e),
         "headline": headline(e),
         "floor": colour_floor(e),
         "sampled": deletes(e.settings),
@@ -159,6 +160,12 @@ def _level(e: Explanation, name: str, error_name: str) -> dict[str, Any]:
         "effects_b": _rounded(e.effects_b, 9),
         "without_both": None if e.measured_pairs is None else _rounded(e.measured_pairs, 9),
     }
+
+
+def _noun(e: Explanation) -> str:
+    """What a unit is called: "word", or "word or sentence" where the texts have different levels."""
+    levels = both_levels(e.settings.get("level", "token"))
+    return " or ".join(dict.fromkeys(level if isinstance(level, str) else "span" for level in levels))
 
 
 def _unit(units: Sequence[Unit], index: int, known: Without | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +35,15 @@ SAMPLED = {
 """Methods that draw deletions at random, and what they compute. Their errors are standard errors."""
 UNCHECKED = "how well this predicts deletions is not known"
 INTEGRATED = {"integrated-jacobian": "integrated Jacobians", "fade": "Fade"}
+_MEASURES = {"cosine": "cosine similarity", "dot": "dot product"}
+_STARTS = {"padding": "a text of padding", "mask": "a text of masks", "zero": "a text of zeros"}
+_TREATMENTS = {
+    "project": "whose direction is projected out",
+    "shift": "which is subtracted",
+    "keep": "whose share is kept",
+    "ignore": "whose share is left in the base",
+}
+"""What is done with the reference, the text that an integral starts from."""
 _FLOATING_POINT = 1e-12  # a smaller gap is the rounding error of the sum
 # Characters that move a terminal's cursor, change its colours or change the direction of writing.
 _UNSAFE = re.compile(
@@ -164,19 +173,33 @@ def forecast(e: Explanation) -> str:
 
 
 def provenance(e: Explanation) -> str:
-    """The settings of an explanation on one line."""
+    """What was computed, in words on one line.
+
+    Example:
+        >>> from pairlens import Lens
+        >>> provenance(Lens().explain("A cat.", "A dog."))
+        'all-MiniLM-L6-v2, fitted to 8 and 8 shortened texts (weighted Banzhaf values), by words, cosine similarity'
+    """
     known = {name: value for name, value in e.settings.items() if value is not None}
-    level, terms = known.get("level"), known.get("reference_terms")
+    level, measure = known.get("level"), str(known.get("measure", ""))
     words = [
         str(known.get("model", "")).rstrip("/").rsplit("/", 1)[-1],
         *_method(e, known),
-        f"level {level}" if isinstance(level, str) else "",
-        str(known.get("measure", "")),
-        f"reference {known['reference']}" if "reference" in known and not deletes(known) else "",
-        f"reference terms {terms}" if terms and not (deletes(known) and terms == "keep") else "",
+        f"by {level}s" if isinstance(level, str) else "",
         str(known.get("sums", "")),
+        _MEASURES.get(measure, measure),
+        _start(known),
     ]
     return clean(", ".join(word for word in words if word))
+
+
+def _start(known: Mapping[str, Any]) -> str:
+    """The reference and what is done with it; empty for methods that delete and keep it, as they do by default."""
+    terms, reference = known.get("reference_terms"), known.get("reference")
+    if "reference" not in known or (deletes(known) and terms == "keep"):
+        return ""
+    start = "the empty text" if deletes(known) else _STARTS.get(str(reference), f"the {reference}")
+    return f"compared with {start}, {_TREATMENTS[terms]}" if terms in _TREATMENTS else f"compared with {start}"
 
 
 def _method(e: Explanation, known: dict[str, Any]) -> list[str]:

@@ -49,3 +49,20 @@ def test_200_by_200_units_make_few_elements_and_few_updates(saved, chromium):
             "long texts scroll"
         )
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_first_word_matrices_of_long_texts_scroll_below_their_labels(saved, chromium):
+    e = make(*(" ".join(f"{word}{i}" for i in range(count)) for word, count in (("word", 60), ("term", 200))))
+    with visit(chromium, saved(e), viewport=WIDE) as page:
+        matrix = page.locator(".pl-matrix")
+        assert matrix.evaluate("node => node.scrollWidth > node.clientWidth && node.scrollHeight > node.clientHeight")
+        where = "nodes => nodes.map((node) => [node.getBoundingClientRect().x, node.getBoundingClientRect().y])"
+        labels = page.locator(".pl-corner, .pl-top, .pl-left")
+        (corner, top, left) = labels.evaluate_all(where)
+        matrix.evaluate("node => node.scrollTo(300, 200)")
+        assert labels.evaluate_all(where) == [corner, [top[0] - 300, top[1]], [left[0], left[1] - 200]]
+        assert "pl-beyond" in matrix.get_attribute("class"), "the cut is faded"
+        page.locator(".pl-marks").hover(position={"x": 305, "y": 205})
+        page.wait_for_selector(".pl-partner")
+        wide = page.locator(".pl-marks").evaluate("node => node.getBoundingClientRect().width") / 202
+        assert page.locator(".pl-partner").inner_text() == f"term{int(305 // wide)}"

@@ -6,7 +6,7 @@ from explanations import make
 from hostile import A
 from pairlens.render import colours, html
 from pairlens.render.text import number, signed
-from pictures import PHONE, WIDE, assert_colour, expected_terms, minus, terms, unit
+from pictures import PHONE, WIDE, assert_colour, expected_terms, minus, terms, tokens, unit
 
 
 def test_slider_shows_every_view_on_one_scale(layers, saved, chromium):
@@ -142,3 +142,42 @@ def test_no_script_runs_but_that_of_the_page(coffee, tmp_path, chromium):
 def test_without_scripts_the_page_is_plain_text(coffee, saved, chromium):
     with visit(chromium, saved(coffee), java_script_enabled=False) as page:
         assert page.locator("main").inner_text().strip() == repr(coffee)
+
+
+def test_first_views_side_by_side_share_one_legend_and_one_set_of_controls(layers, saved, chromium):
+    with visit(chromium, saved(layers, arrange="side"), viewport=WIDE) as page:
+        assert page.locator(".pl-legend").count() == page.locator(".pl-controls").count() == 1
+        legend, *panels = (
+            page.locator(name).nth(n).bounding_box()
+            for name, n in ((".pl-legend", 0), *((".pl-panel", n) for n in range(3)))
+        )
+        assert len({panel["y"] for panel in panels}) == 1, "three views stand side by side"
+        assert legend["y"] + legend["height"] <= panels[0]["y"]
+
+
+def test_first_options_are_folded_on_phones(layers, saved, chromium):
+    with visit(chromium, saved(layers), viewport=PHONE) as page:
+        threshold, summary = page.get_by_label("Threshold"), page.get_by_text("Options", exact=True)
+        assert not threshold.is_visible()
+        summary.click()
+        assert threshold.is_visible()
+        page.set_viewport_size(WIDE)
+        summary.wait_for(state="hidden")
+        assert threshold.is_visible()
+
+
+def test_first_labels_stay_inside_their_boxes_for_long_hits(saved, chromium):
+    address = "https://example.org/" + "/".join(["unbroken"] * 12)
+    hits = {f"{address}/{n}": make(f"What is at {address}?", f"{address} is long. " * 3, seed=n) for n in range(2)}
+    inside = """() => [...document.querySelectorAll("h1, .pl-name, .pl-said, .pl-chip, .pl-list span, .pl-scale span")]
+      .every((node) => [...node.getClientRects()].every(({ left, right }) => left >= 0 && right <= innerWidth))"""
+    for arrange in html.ARRANGEMENTS:
+        with visit(chromium, saved(hits, arrange=arrange, title=address), viewport=PHONE) as page:
+            assert page.evaluate(inside), arrange
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), arrange
+
+
+def test_first_one_level_has_no_control_and_units_are_called_by_their_names(saved, chromium):
+    with visit(chromium, saved(tokens().at(("word", "sentence")))) as page:
+        assert page.get_by_role("radio").count() == 0
+        assert "Point at a word or sentence" in page.locator(".pl-readout").inner_text()

@@ -74,3 +74,11 @@ def test_errors_are_shown_where_there_are_any(coffee, saved, chromium):
         choose_level(page, "Words")
         bounds = page.locator("td.pl-error").all_inner_texts()
         assert bounds == [f"≤\u2009{number(pair.error)}" for pair in unsure.at("word").top(8)]
+
+
+def test_first_weak_pairs_have_short_bars(saved, chromium):
+    with visit(chromium, saved(tokens(scale=0.1, special=0.0)), viewport=WIDE) as page:
+        bar, room = (
+            page.locator(f".pl-pairs {name}").first.bounding_box()["width"] for name in (".pl-bar", ".pl-bars")
+        )
+        assert bar / room < 0.3, "0.05 is a fifth of the strongest colour"

@@ -5,10 +5,28 @@ let groups = 0;
 
 function makeControls(shared) {
   const { views } = shared.payload;
-  const special = views.some(({ levels: [first] }) => [...first.units_a, ...first.units_b].some((u) => u.kind === "special"));
-  const parts = [makeLevels(shared), makeThreshold(shared)];
-  if (special) parts.push(makeSpecial(shared));
-  return make("div", { className: "pl-controls" }, ...parts, makeTheme(shared));
+  const options = make("div", { className: "pl-options" }, makeThreshold(shared));
+  if (views.some(hasSpecial)) options.append(makeSpecial(shared));
+  const folded = make("details", { className: "pl-fold" }, make("summary", {}, "Options"), options);
+  const levels = shared.levels.length > 1 ? [makeLevels(shared)] : [];
+  return make("div", { className: "pl-controls" }, ...levels, folded, makeTheme(shared));
+}
+
+// Options are folded on a phone, and elsewhere in sight.
+function foldOnPhones(details, signal) {
+  const phone = matchMedia("(max-width: 30rem)");
+  const fold = () => (details.open = !phone.matches);
+  phone.addEventListener("change", fold, { signal });
+  fold();
+}
+
+// Whether special tokens contribute anything to a view.
+function hasSpecial({ levels: [{ units_a, units_b, matrix, effects_a, effects_b }] }) {
+  const counts = (unit, effect, values) => unit.kind === "special" && (effect || values.some(Boolean));
+  return (
+    units_a.some((unit, i) => counts(unit, effects_a[i], matrix[i])) ||
+    units_b.some((unit, j) => counts(unit, effects_b[j], matrix.map((row) => row[j])))
+  );
 }
 
 function makeLevels(shared) {

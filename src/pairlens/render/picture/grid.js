@@ -93,6 +93,11 @@ function points({ score, measured }) {
   return (measured ? "" : "~") + number(score, Math.abs(score) < 100 ? 2 : 0);
 }
 
+// Whether the score without something is the score itself, as they are shown.
+function isSame(view, known) {
+  return points({ ...known, measured: true }) === points({ score: view.score, measured: true });
+}
+
 // The items of the other text, those with the strongest values first.
 function partnersOf(grid, side, item) {
   return grid.items[OTHER[side]]

@@ -2,12 +2,13 @@
 
 const LINKS = 6;
 const FAINTEST = 0.04; // weaker links, relative to the strongest pair, are not drawn
+const MOST_CROSSED = 160; // pixels of text behind which a link runs while no item is active
 
 function linksOf(panel, active) {
   const { grid, shared } = panel;
   const least = Math.max(shared.state.threshold, FAINTEST * shared.peak);
   const isDrawn = ({ value, noise }) => !noise && Math.abs(value) >= least;
-  if (!active) return grid.pairs.slice(0, panel.texts.resting).filter(isDrawn);
+  if (!active) return grid.pairs.slice(0, LINKS).filter(isDrawn);
   return partnersOf(grid, active.side, active.item)
     .filter((partner, n) => (n < LINKS && isDrawn(partner)) || partner.item === active.partner)
     .map(({ item, value }) => ({
@@ -21,18 +22,19 @@ function paintLinks(panel, active) {
   const { texts, shared } = panel;
   for (const box of [texts.runs.a, texts.runs.b, panel.matrix.node]) {
     box.classList.toggle("pl-below", box.scrollHeight - box.scrollTop - box.clientHeight > 4);
+    box.classList.toggle("pl-beyond", box.scrollWidth - box.scrollLeft - box.clientWidth > 4);
   }
-  // Without an active item, links across many lines would hide the text.
-  texts.resting = texts.runs.a.clientHeight < 160 ? LINKS : 0;
   const frame = texts.node.getBoundingClientRect();
-  const gap = [texts.runs.a, texts.runs.b].map((run) => run.getBoundingClientRect());
-  const between = { top: gap[0].bottom - frame.top + 20, bottom: gap[1].top - frame.top - 4 };
+  const edges = { a: texts.runs.a.getBoundingClientRect().bottom - frame.top, b: texts.runs.b.getBoundingClientRect().top - frame.top };
+  const between = { top: edges.a + 20, bottom: edges.b - 4 };
   const paths = [];
   const numbers = [];
   for (const { i, j, value } of linksOf(panel, active)) {
     const from = anchor(texts, "a", i, frame, active);
     const to = anchor(texts, "b", j, frame, active);
     if (!from || !to) continue;
+    // Without an active item, links across many lines would hide the text.
+    if (!active && edges.a - from.y + to.y - edges.b > MOST_CROSSED) continue;
     const share = Math.min(1, Math.abs(value) / shared.peak);
     const bend = Math.max(18, (to.y - from.y) / 2);
     paths.push(
@@ -46,10 +48,11 @@ function paintLinks(panel, active) {
       }),
     );
     const place = placeOnLink(from, to, bend, active, between, numbers);
-    if (place) numbers.push({ ...place, value });
+    if (place) numbers.push({ ...place, value, pair: `${i},${j}` });
   }
-  const labels = numbers.map(({ x, y, value }) => {
-    const label = makeShape("text", { class: "pl-number", x, y, fill: shared.palette.line(value) });
+  if (!active) texts.linked = paths.length > 0;
+  const labels = numbers.map(({ x, y, value, pair }) => {
+    const label = makeShape("text", { class: "pl-number", x, y, fill: shared.palette.line(value), "data-pair": pair });
     label.textContent = signed(value, 3);
     return label;
   });
@@ -78,8 +81,8 @@ function anchor(texts, side, item, frame, active) {
   const inner = rects[side === "a" ? rects.length - 1 : 0];
   // Links of a begin below the number of their word, which only the active word has while there is one.
   const span = texts.spans[side][item];
-  const numbered = span.dataset.without && !span.classList.contains("pl-wide");
-  const below = side === "a" && numbered && (!active || (active.side === side && active.item === item)) ? 14 : 0;
+  const numbered = active ? active.side === side && active.item === item : !span.classList.contains("pl-same");
+  const below = side === "a" && numbered && span.dataset.without && !span.classList.contains("pl-wide") ? 14 : 0;
   const box = texts.runs[side].getBoundingClientRect();
   const y = side === "a" ? inner.bottom : inner.top;
   return {

@@ -15,7 +15,7 @@ function makePanel(shared, view) {
   const score = make("p", { className: "pl-score" }, make("output", {}, number(view.score)));
   score.append(make("span", {}, model ? `${what}, says ${plain(model)}` : what));
   if (shared.many) score.prepend(nameOf(view.label));
-  const said = make("p", { className: "pl-said" }, grid.level.headline);
+  const said = make("p", { className: "pl-said" }, grid.level.headline.replace(/(?<=[( ])-(?=\d)/g, "−"));
   const section = (title, ...content) => make("section", {}, make("h2", {}, title), ...content);
   const left = make("div", {}, make("section", {}, score, said, panel.texts.node, panel.readout));
   left.append(section("What the score is made of", makeEquation(panel)));
@@ -91,7 +91,9 @@ function measure(shared) {
   const all = shared.payload.views.map(shared.gridOf);
   shared.peak = largest(all.map((grid) => grid.peak)) || 1;
   shared.sumPeak = largest(all.map((grid) => grid.sumPeak)) || 1;
-  shared.range = rangeOf(all.flatMap((grid) => grid.range));
+  // The longest bar of a pair is as long as its colour is strong.
+  const strongest = rangeOf(all.flatMap((grid) => grid.range));
+  shared.range = strongest.map((end) => (end * shared.peak) / (largest(strongest) || 1));
   shared.sumRange = rangeOf(all.flatMap((grid) => termsOf(grid).flatMap((step) => [step.from, step.to])));
   shared.state.threshold = Math.min(shared.state.threshold, shared.peak);
 }
@@ -201,6 +203,7 @@ function show(element, payload, options = {}) {
   root.append(shared.body, shared.live);
   element.replaceChildren(root);
   watchTheme(shared, ending.signal);
+  foldOnPhones(root.querySelector(".pl-fold"), ending.signal);
   build(shared);
   shared.syncThreshold();
   const release = (event) => event.key === "Escape" && shared.pinned && shared.pin(null);
@@ -222,7 +225,7 @@ function makeHead(title) {
   return make("header", { className: "pl-head" }, ...(title ? [make("h1", {}, title)] : []), how);
 }
 
-window.pairlens = { show };
+window.pairlens = { show, foldOnPhones };
 
 // A saved file contains its payload.
 const [savedPayload, savedOptions] = ["pairlens-payload", "pairlens-options"].map((id) =>

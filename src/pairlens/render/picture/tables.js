@@ -16,12 +16,13 @@ function turned({ item, partner }) {
 }
 
 function hintOf(grid, texts) {
-  const noun = grid.level.name;
-  const lines = texts.resting ? "The lines are the strongest pairs. " : "";
+  const { noun } = grid.level;
+  const lines = texts.linked ? "The lines join strong pairs. " : "";
   const known = [...grid.without.a, ...grid.without.b].filter(Boolean);
   const forecasts = known.filter(({ measured }) => !measured).length;
   const how = !forecasts ? "measured" : forecasts < known.length ? "~ if that is a forecast" : "a forecast";
-  const below = `The number at a ${noun} is the score without it, ${how}. `;
+  const same = known.some((each) => isSame(grid.view, each)) ? `; a ${noun} without a number hardly changes it` : "";
+  const below = `The number at a ${noun} is the score without it, ${how}${same}. `;
   const other = grid.level.predicts ? ", then one of the other text, to see what both do" : ", to see what it goes with";
   return [`${lines}${grid.knowsWithout ? below : ""}Point at a ${noun}, or tap it${other}.`];
 }
@@ -189,7 +190,7 @@ function makeLegend({ peak, sumPeak }, grids) {
   const line = (...words) => make("div", { className: "pl-scale" }, ...words.map((word) => make("span", {}, word)));
   const scale = (label, peak) => line(signed(-peak, 3), label, signed(peak, 3));
   const [has, knows] = [grids.some((grid) => grid.hasEffects), grids.some((grid) => grid.knowsWithout)];
-  const noun = grids[0].level.name;
+  const { noun } = grids[0].level;
   return make(
     "div", { className: "pl-legend" }, line("apart", "0", "together"), strip,
     scale(has ? "one pair or effect" : "one pair", peak),

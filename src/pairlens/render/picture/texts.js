@@ -41,7 +41,7 @@ function listen(panel, node, placeOf) {
 function writeText(grid, side, spans) {
   const length = grid.view.text_a.length + grid.view.text_b.length;
   const size = length < 160 ? " pl-short" : length > 900 ? " pl-long" : "";
-  const label = `Text ${side}. Arrow keys go from ${grid.level.name} to ${grid.level.name}, Enter holds one.`;
+  const label = `Text ${side}. Arrow keys go from one ${grid.level.noun} to the next, Enter holds one.`;
   const run = make("div", { className: `pl-run${size}`, dir: "auto", role: "group", "aria-label": label });
   const items = grid.items[side];
   const home = new Map(items.flatMap((item, n) => (item.folded ? [] : item.members.map((unit) => [unit, n]))));
@@ -50,7 +50,9 @@ function writeText(grid, side, spans) {
     const state = { role: "button", tabIndex: spans.some(Boolean) ? -1 : 0, "aria-pressed": "false" };
     spans[n] = make("span", { className, ...state, "aria-description": describe(grid, side, n) }, ...written(text));
     Object.assign(spans[n].dataset, { side, item: n });
-    if (grid.without[side][n]) spans[n].dataset.without = points(grid.without[side][n]);
+    const known = grid.without[side][n];
+    if (known) spans[n].dataset.without = points(known);
+    if (known && isSame(grid.view, known)) spans[n].classList.add("pl-same");
     // The number of a unit of several words, which may span lines, stands behind it and not below.
     if (/\S\s+\S/.test(text) && !className.includes("pl-chip")) spans[n].classList.add("pl-wide");
     place.append(spans[n]);
@@ -63,7 +65,7 @@ function writeText(grid, side, spans) {
     else if (text) put(home.get(unit), "pl-unit", text);
     else {
       const { text: name, kind } = grid.level[`units_${side}`][unit];
-      put(home.get(unit), "pl-unit pl-chip", plain(name), kind === "compound" ? compounds : run);
+      put(home.get(unit), "pl-unit pl-chip", plain(name, 36), kind === "compound" ? compounds : run);
     }
   });
   if (items.at(-1)?.folded) put(items.length - 1, "pl-unit pl-chip", "special tokens");
@@ -75,7 +77,7 @@ function writeText(grid, side, spans) {
 
 // Widen words that are narrower than the numbers below them. All widths are read before the first one changes.
 function makeRoom({ spans }) {
-  const numbered = [...spans.a, ...spans.b].filter((span) => span?.dataset.without && !span.classList.contains("pl-wide"));
+  const numbered = [...spans.a, ...spans.b].filter((span) => span?.dataset.without && !span.matches(".pl-wide, .pl-same"));
   const narrow = numbered.filter((span) => !span.style.paddingInline);
   const missing = narrow.map((span) => {
     const { width } = span.getBoundingClientRect();
@@ -122,7 +124,7 @@ function paintTexts(panel, active) {
       const across = active && active.side !== side;
       const value = across ? grid.value(active.side, active.item, n) : chosen ? grid.effects[side][n] : active ? 0 : grid.falls[side][n];
       const share = value / (active ? shared.peak : shared.sumPeak);
-      const lit = Math.abs(share) >= 0.02 && !(across && Math.abs(value) < shared.state.threshold);
+      const lit = Math.abs(share) >= 0.02 && !(across && isHidden(panel, active, n, value));
       const swatch = lit ? shared.palette.shade(share) : { fill: "", ink: "" };
       const partner = across && active.partner === n;
       const held = active?.side === side && parts.includes(n);
@@ -133,6 +135,11 @@ function paintTexts(panel, active) {
   }
 }
 
+// Whether a pair with the active item has no colour: it is below the threshold, or may be noise.
+function isHidden({ grid, shared }, active, partner, value) {
+  return Math.abs(value) < shared.state.threshold || grid.noise(active.side, active.item, partner);
+}
+
 // Most spans look the same for the next active item: only spans that change are updated.
 function dress(span, { fill, ink }, classes, held) {
   const look = `${fill} ${classes} ${held}`;
@@ -140,7 +147,7 @@ function dress(span, { fill, ink }, classes, held) {
   span.look = look;
   span.style.backgroundColor = fill;
   span.style.color = ink;
-  const kind = ["pl-chip", "pl-part", "pl-wide"].filter((name) => span.classList.contains(name));
+  const kind = ["pl-chip", "pl-part", "pl-wide", "pl-same"].filter((name) => span.classList.contains(name));
   span.className = ["pl-unit", ...kind, classes].join(" ");
   span.setAttribute("aria-pressed", String(held));
 }

@@ -92,8 +92,7 @@ def _sums(e: Explanation, width: int, marks: Marks) -> list[Text]:
     known, error = forecast(e), _error(e)
     style = "yellow" if e.forecast is not None and e.forecast.is_low else "bold"
     notes = [*((line, style) for line in textwrap.wrap(known, width))]
-    settings = textwrap.wrap(provenance(e).replace("level ", "level\xa0"), width)  # a level stays on one line
-    notes += [(line.replace("\xa0", " "), "dim") for line in (*textwrap.wrap(error, width), *settings)]
+    notes += [(line, "dim") for text in (error, provenance(e)) for line in textwrap.wrap(text, width)]
     return [*lines, Text(), *(Text(marks.write(line), style=style) for line, style in notes)]
 
 
