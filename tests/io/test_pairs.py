@@ -28,14 +28,15 @@ def test_columns_of_a_csv_are_found_by_name(tmp_path):
 
 def test_a_csv_without_a_header_starts_with_a_pair(tmp_path):
     assert rows(tmp_path / "p.csv", "x,y\nz,w,v\n") == [(1, 1, "x", "y", ""), (2, 2, "z", "w", "")]
-    assert not PairTable(tmp_path / "p.csv").header()
+    assert PairTable(tmp_path / "p.csv").text_columns() == ()
 
 
 @pytest.mark.parametrize("separator", [";", "\t", ","])
 def test_first_what_separates_the_cells_of_a_csv_is_found(tmp_path, separator):
-    lines = ["id{0}sentence1{0}sentence2", '1{0}"x, y; z"{0}w', "2{0}v{0}u"]
+    lines = ["id{0}sentence1{0}sentence2", '1{0}"x, y; z"{0}w', "2{0}v{0}u", "3{0}t{0}s{0}", "4{0}r{0}q, p; o\tn"]
     found = rows(tmp_path / "p.csv", "\n".join(lines).format(separator))
-    assert found == [(1, 2, "x, y; z", "w", ""), (2, 3, "v", "u", "")]
+    assert found[:3] == [(1, 2, "x, y; z", "w", ""), (2, 3, "v", "u", ""), (3, 4, "t", "s", "")]
+    assert found[3][2] == "r"
 
 
 @pytest.mark.parametrize(
@@ -44,11 +45,21 @@ def test_first_what_separates_the_cells_of_a_csv_is_found(tmp_path, separator):
         "premise_text,hypo\nA cat sleeps.,A dog runs.\n",
         "id,left,right\n1,A cat.,A dog.\n",
         "1,A cat.,A dog.,5\n2,A bird.,A fish.,4\n",
+        "1,A cat.\n2,A bird.\n",
+        "id,text,label\n1,A cat.,0.5\n2,A bird.,0.25\n",
     ],
 )
 def test_first_columns_that_are_not_known_are_asked_for(tmp_path, text):
     with pytest.raises(InputError, match=r"which of the columns .* are the two texts\? Name them with --column-a"):
         rows(tmp_path / "p.csv", text)
+
+
+@pytest.mark.parametrize("header", ["Sentence 1,Sentence 2", "sentence_1,sentence_2", " SENTENCE-1 ,Sentence2"])
+def test_first_columns_are_found_however_they_are_spelled(tmp_path, header):
+    (tmp_path / "p.csv").write_text(f"{header}\nA cat.,A dog.\n")
+    table = PairTable(tmp_path / "p.csv")
+    assert [(row.a, row.b) for row in table.rows()] == [("A cat.", "A dog.")]
+    assert table.text_columns() == tuple(header.split(","))
 
 
 def test_first_other_columns_are_kept(tmp_path):
@@ -81,11 +92,16 @@ def test_json_lines_hold_records_or_lists(tmp_path):
         rows(tmp_path / "p.jsonl", '{"left": "x", "right": "y"}\n')
 
 
-def test_the_first_two_text_columns_of_a_parquet_file_are_the_pair(tmp_path):
+def test_first_unknown_columns_of_other_formats_are_asked_for(tmp_path):
     pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    parquet.write_table(pa.table({"id": [1, 2], "left": ["x", None], "right": ["y", "z"]}), tmp_path / "p.parquet")
-    found = [(row.a, row.b, row.reason) for row in PairTable(tmp_path / "p.parquet").rows()]
+    path, columns = tmp_path / "p.parquet", ("left", "right")
+    parquet.write_table(pa.table({"id": [1, 2], "left": ["x", None], "right": ["y", "z"]}), path)
+    found = [(row.a, row.b, row.reason) for row in PairTable(path, columns).rows()]
     assert found == [("x", "y", ""), ("", "z", "text a is missing")]
+    (tmp_path / "p.jsonl").write_text('{"id": 1, "left": "x", "right": "y"}\n')
+    for table in (path, tmp_path / "p.jsonl"):
+        with pytest.raises(InputError, match=r"columns id, left, right are the two texts\?.*--column-b\.$"):
+            list(PairTable(table).rows())
 
 
 @pytest.mark.parametrize(

@@ -82,8 +82,7 @@ def batch(
     check_output(output, overwrite)
     if output.resolve() == pairs.resolve():
         raise InputError(f"{output} is the table of pairs itself. Give another --out.")
-    if not source.header():
-        tell(f"{pairs} has no header that is known: its first two columns are the texts, from the first line on.")
+    options.tell_columns(source)
     total = 0
     for row in source.rows():
         total = row.number

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairlens.cli.session import busy, messages
+from pairlens.cli.session import busy, messages, tell
 from pairlens.errors import InputError
 
 if TYPE_CHECKING:
+    from pairlens.io import PairTable
     from pairlens.lens import Lens
 
 HOW = "How to explain"
@@ -143,6 +144,14 @@ def both_columns(column_a: str | None, column_b: str | None) -> tuple[str, str] 
     if (column_a is None) != (column_b is None):
         raise InputError("--column-a and --column-b go together: give both or none.")
     return None if column_a is None or column_b is None else (column_a, column_b)
+
+
+def tell_columns(source: PairTable) -> None:
+    """Say which columns are taken for the two texts, where the user named none."""
+    if source.columns is None:
+        names = source.text_columns()
+        known = f"the texts are in the columns {' and '.join(names)}"
+        tell(f"{source.path}: {known if names else 'no known header, so every line is a pair, with its texts first'}")
 
 
 def load_lens(model: str | None, device: str | None, dtype: str, *, strict: bool = False) -> Lens:

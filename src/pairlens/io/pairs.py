@@ -23,6 +23,7 @@ TEXT_COLUMNS = (
     ("text1", "text2"),
     ("sentence_a", "sentence_b"),
     ("sentence1", "sentence2"),
+    ("sent1", "sent2"),
     ("query", "document"),
     ("query", "passage"),
     ("question", "answer"),
@@ -97,9 +98,10 @@ class PairTable:
                 names = self._names(list(record.content))
             yield _row(number, record, names or HEADLESS, scored=self.score is not None)
 
-    def header(self) -> bool:
-        """Whether the columns are known by name: false for a CSV or TSV whose first line is read as a pair."""
-        return self.path.suffix.lower() not in DELIMITED or self._header() is not None
+    def text_columns(self) -> tuple[str, ...]:
+        """The names of the two columns of texts; () for a table whose first line is read as a pair."""
+        first = next((record.content for record in self._records() if not record.reason), None)
+        return self._names(list(first))[:2] if isinstance(first, dict) else ()
 
     def fingerprint(self) -> str:
         """A hash of the file's content; of a hub dataset, of its pairs."""
@@ -146,15 +148,12 @@ class PairTable:
         if self.score is not None:
             raise InputError(f"{self.path} has no header, so it has no column {self.score!r} to be found.")
         if len(first.content) < 2:
-            separator = "tab" if self.path.suffix.lower() == ".tsv" else "comma"
+            separator = "a tab" if self.path.suffix.lower() == ".tsv" else "a comma, a semicolon or a tab"
             raise InputError(
-                f"{self.path}: line {first.line} has one column, and a pair has two. Is the {separator} what separates "
-                "them?"
+                f"{self.path}: line {first.line} has one column, and a pair of texts needs two, with {separator} "
+                "between them."
             )
-        others = [cell for record in sample[1:] for cell in record.content[:2]]
-        named = all(_NAME.fullmatch(cell) for cell in first.content) and any(" " in cell.strip() for cell in others)
-        scored = any(_number(record.content[2]) is not None for record in sample if len(record.content) == 3)
-        if named or len(first.content) > 3 or (len(first.content) == 3 and not scored):
+        if not _is_pair(first, sample):
             self._ask(first.content)
         return None
 
@@ -164,18 +163,27 @@ class PairTable:
 
     def _parquet(self) -> Iterator[Record]:
         with open_parquet(self.path) as file:
-            types = column_types(file.schema_arrow)
-        texts = [name for name, kind in types.items() if kind == "text"]
-        known = bool(_find_texts(list(types), self.columns))
-        rename = {} if known or len(texts) != 2 else dict(zip(texts, HEADLESS, strict=False))
-        for line, record, _ in read_records(self.path, [name for name, kind in types.items() if kind]):
-            yield Record(line, {rename.get(name, name): value for name, value in record.items()})
+            names = [name for name, kind in column_types(file.schema_arrow).items() if kind]
+        return read_records(self.path, names)
 
     def _ask(self, names: Sequence[str]) -> NoReturn:
+        headless = self.path.suffix.lower() in DELIMITED
         raise InputError(
             f"{self.path}: which of the columns {', '.join(names)} are the two texts? Name them with --column-a and "
-            "--column-b. If the first line is a pair already, put a header before it, such as a,b."
+            "--column-b." + " If the first line is a pair already, put a header before it, such as a,b." * headless
         )
+
+
+def _is_pair(first: Record, sample: Sequence[Record]) -> bool:
+    """Whether the first line of a CSV is a pair, perhaps with a score, and not a header or a pair with other cells."""
+    cells = [record.content for record in sample]
+    named = all(_NAME.fullmatch(cell) for cell in first.content)
+    if named and any(" " in cell.strip() for row in cells[1:] for cell in row[:2]):
+        return False
+    if any(all(_number(row[column]) is not None for row in cells if len(row) > column) for column in (0, 1)):
+        return False  # a column of numbers
+    scored = any(_number(row[2]) is not None for row in cells if len(row) == 3)
+    return len(first.content) == 2 or (len(first.content) == 3 and scored)
 
 
 def _find_texts(names: Sequence[str], columns: tuple[str, str] | None) -> tuple[str, ...]:

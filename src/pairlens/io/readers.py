@@ -52,7 +52,7 @@ def read_records(path: Path, columns: Sequence[str] | None = None, *, utf8: bool
             lines = _Lines(file, "strict" if utf8 else "surrogateescape")
             yield from _delimited(lines, suffix) if suffix in DELIMITED else _json_lines(lines)
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not text in UTF-8: {error}.") from error
+        raise InputError(f"{path} is not text in UTF-8: {error}. Save it as UTF-8.") from error
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error}.") from error
 
@@ -175,16 +175,19 @@ def _delimited(lines: _Lines, suffix: str) -> Iterator[Record]:
 
 
 def _delimiter(lines: _Lines) -> str:
-    """What separates the cells of a CSV: a comma, semicolon or tab that gives all of the first lines equally many."""
+    """What separates the cells of a CSV: what divides the first line, and most lines into as many cells as the first.
+
+    A comma, semicolon or tab; the others may stand in texts, so that they divide lines into different numbers of cells.
+    """
     place = lines.tell()
     sample = [line for line in (lines.single() for _ in range(SAMPLE)) if line]
     lines.seek(place)
-    for delimiter in DELIMITERS:
-        rows = [row for row in csv.reader(sample, delimiter=delimiter) if row]
-        counts = {len(row) for row in rows[: max(1, len(rows) - 1)]}  # a quoted cell may go on after the last line
-        if len(counts) == 1 and counts.pop() > 1:
-            return delimiter
-    return DELIMITERS[0]
+
+    def alike(delimiter: str) -> int:
+        counts = [len(row) for row in csv.reader(sample, delimiter=delimiter) if row]
+        return counts.count(counts[0]) if counts and counts[0] > 1 else 0
+
+    return max(DELIMITERS, key=alike)
 
 
 def _parquet(path: Path, columns: Sequence[str] | None) -> Iterator[Record]:

@@ -22,9 +22,17 @@ _DATASET = re.compile(r"[\w.-]+/[\w.-]+(/[\w.-]+)?")
 
 
 def find_columns(names: Iterable[str], known: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    """The first of these groups of columns that a table has, as the table spells them; () where it has none."""
-    spelled = {name.strip().lower(): name for name in reversed(list(names))}
-    return next((tuple(spelled[name] for name in group) for group in known if spelled.keys() >= set(group)), ())
+    """The first of these groups of columns that a table has, as the table spells them; () where it has none.
+
+    Case, spaces and punctuation do not count: "Sentence 1" is sentence1.
+    """
+    spelled = {_plain(name): name for name in reversed(list(names))}
+    groups = ([_plain(name) for name in group] for group in known)
+    return next((tuple(spelled[name] for name in group) for group in groups if spelled.keys() >= set(group)), ())
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name).lower()
 
 
 def is_hub_dataset(path: str) -> bool:

@@ -67,8 +67,8 @@ def faithfulness(
     Give the same command again to go on after an interruption.
 
     Examples:
-      pairlens study faithfulness --data pairs.csv --limit 20 --out out
-      pairlens study faithfulness --data pairs.csv --method banzhaf,occlusion --out out
+      pairlens study faithfulness -d pairs.csv -o out --limit 20
+      pairlens study faithfulness -d pairs.csv -o out --method banzhaf,occlusion
     """
     from pairlens.io import PairTable
 

@@ -84,7 +84,11 @@ def register(app: typer.Typer) -> None:
         source = f"After {about.paper.split(' (')[0]}, {about.where}."
         help_text = "\n\n".join((about.does, source, _examples(about.name, about.options)))
         app.command(about.name, cls=Command, help=help_text)(_command([about.name], about.options))
-    help_text = f"All twelve studies of both papers, and one report of them.\n\n{_examples('all', SPECIFIC)}"
+    about_all = (
+        "All twelve studies of both papers, and one report of them.",
+        "Studies that lack what they need are skipped.",
+    )
+    help_text = "\n\n".join((*about_all, _examples("all", SPECIFIC)))
     app.command("all", cls=Command, help=help_text)(_command(list(CATALOGUE), SPECIFIC))
 
 
@@ -166,8 +170,7 @@ def sample_pairs(source: PairTable, limit: int, seed: int) -> list[PairRow]:
     usable = [row for row in rows if not row.reason]
     if not usable:
         raise InputError(f"{source.path} holds no pairs that can be used.")
-    if not source.header():
-        tell(f"{source.path} has no header that is known: its columns are the two texts and, if there, their scores.")
+    options.tell_columns(source)
     if len(usable) < len(rows):
         tell(f"{len(rows) - len(usable)} of {len(rows)} rows hold no pair that can be used, and are left out")
     order = np.random.default_rng(seed).permutation(len(usable))[:limit]
