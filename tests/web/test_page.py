@@ -78,11 +78,10 @@ def test_pointing_at_a_word_highlights_its_partner(opened):
 def test_level_method_and_layer_can_be_chosen(opened):
     with opened(a=A, b=B) as page:
         whole = score(page)
-        page.get_by_label("Level", exact=True).and_(page.locator("select")).select_option("token")
+        page.get_by_label("Level").select_option("sentence")
+        page.wait_for_function("document.querySelectorAll('#picture .pl-run:first-child .pl-unit').length < 2")
         settle(page)
-        assert page.get_by_role("radio", name="Tokens").is_checked()
-        page.get_by_role("radio", name="Sentences").check()
-        assert len(words(page, 0)) == 1
+        assert words(page, 0) == [A]
         assert score(page) == whole
         assert not page.get_by_label("Layer").is_visible()
         page.get_by_label("Method").select_option("integrated-jacobian")
@@ -107,9 +106,8 @@ def test_a_link_gives_the_same_view_in_a_new_page(opened, chromium):
     with opened(a=A, b=B) as page:
         page.get_by_label("Method").select_option("integrated-jacobian")
         page.get_by_label("Layer").fill("3")
-        page.get_by_label("Level", exact=True).and_(page.locator("select")).select_option("token")
+        page.get_by_label("Level").select_option("token")
         settle(page)
-        page.get_by_role("radio", name="Words").check()
         page.get_by_label("Special tokens").check()
         page.get_by_label("Threshold").fill("40")
         link, shown, limit = page.url, words(page, 0), page.locator(".pl-threshold output").inner_text()
@@ -122,7 +120,7 @@ def test_a_link_gives_the_same_view_in_a_new_page(opened, chromium):
         assert page.get_by_label("The first text").input_value() == A
         assert page.get_by_label("Method").input_value() == "integrated-jacobian"
         assert page.get_by_label("Layer").input_value() == "3"
-        assert page.get_by_role("radio", name="Words").is_checked()
+        assert page.get_by_label("Level").input_value() == "token"
         assert page.get_by_label("Special tokens").is_checked()
         assert page.locator(".pl-threshold output").inner_text() == limit
         assert words(page, 0) == shown
@@ -218,6 +216,56 @@ def test_the_reason_of_a_refusal_is_shown(opened):
         assert score(page) == 1.0
 
 
+def test_first_clearing_a_text_clears_the_picture(opened):
+    with opened(a=A, b=B) as page:
+        for name in ("The first text", "The second text"):
+            page.get_by_label(name).fill("")
+            page.wait_for_selector("#picture:empty", state="attached")
+            page.wait_for_selector("#picture[aria-busy=false]", state="attached")
+            assert not page.get_by_role("button", name="Copy link").is_visible(), "there is nothing to keep"
+            page.get_by_label(name).fill(B)
+            settle(page)
+
+
+def test_first_switching_tabs_clears_the_picture(opened):
+    with opened(a=A, b=B) as page:
+        page.get_by_role("radio", name="One query").check(force=True)
+        page.wait_for_selector("#picture:empty", state="attached")
+        page.get_by_role("textbox", name="Query").fill("how long")
+        page.get_by_role("textbox", name="Passages").fill("It runs for nine hours.\nA cable is sold separately.")
+        page.locator(".pl-list").wait_for()
+        page.get_by_role("radio", name="Two texts").check(force=True)
+        page.locator(".pl-list").wait_for(state="detached")
+        settle(page)
+        assert score(page) > 0.5
+
+
+def test_first_a_refusal_clears_the_picture(opened):
+    with opened(a=A, b=B) as page:
+        page.get_by_label("The first text").fill("x" * 10_001)
+        page.wait_for_selector(".message:not(:empty)")
+        assert page.locator("#picture:empty").count() == 1
+
+
+def test_first_there_is_one_control_for_the_level(opened):
+    with opened(a=A, b=B) as page:
+        names = "nodes => nodes.map((node) => node.closest('label, .field').textContent)"
+        controls = page.locator("select, input[type=radio]").evaluate_all(names)
+        assert len([name for name in controls if "Sentences" in name]) == 1
+
+
+def test_first_options_are_folded_on_phones(opened):
+    with opened(NARROW, a=A, b=B, method="occlusion") as page:
+        summary = page.locator(".options > summary")
+        assert not page.get_by_label("Method").is_visible()
+        assert summary.inner_text().split() == "Options tiny, Occlusion, Words".split()
+        summary.click()
+        assert page.get_by_label("Method").is_visible()
+        page.set_viewport_size(WIDE)
+        summary.wait_for(state="hidden")
+        assert page.get_by_label("Method").is_visible()
+
+
 HOSTILE = [
     "</script><script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
@@ -281,5 +329,7 @@ def test_the_page_fits_and_axe_finds_no_serious_fault(opened, viewport, scheme):
             assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
             background = page.evaluate("getComputedStyle(document.body).backgroundColor")
             assert background == ("rgb(20, 24, 29)" if scheme == "dark" else "rgb(255, 255, 255)")
+            if viewport == NARROW:
+                page.locator(".options > summary").click()
             page.locator(".more summary").click()
             assert browser.faults(page) == []

@@ -157,7 +157,7 @@ def test_first_views_side_by_side_share_one_legend_and_one_set_of_controls(layer
 
 def test_first_options_are_folded_on_phones(layers, saved, chromium):
     with visit(chromium, saved(layers), viewport=PHONE) as page:
-        threshold, summary = page.get_by_label("Threshold"), page.get_by_text("Options", exact=True)
+        threshold, summary = page.get_by_label("Threshold"), page.get_by_text("View options", exact=True)
         assert not threshold.is_visible()
         summary.click()
         assert threshold.is_visible()

@@ -46,6 +46,8 @@ function arrange() {
   state.layer = form.elements.layer.value;
   layer.querySelector("output").textContent = `${state.layer} of ${layers}`;
   form.elements.roles.disabled = state.kind === "search";
+  const told = [form.elements.model, ...(state.method ? [form.elements.method] : []), form.elements.level];
+  part(".options small").textContent = told.map((select) => select.selectedOptions[0]?.text).join(", ");
 }
 
 function layersOf(model) {
@@ -76,7 +78,7 @@ function changed(pause) {
   calculation = null;
   markBusy(true);
   clearTimeout(timer);
-  timer = setTimeout(explain, pause);
+  timer = setTimeout(explain, requestOf() ? pause : 0);
 }
 
 async function explain() {
@@ -91,9 +93,11 @@ async function explain() {
   calculation = null;
   say("");
   if (!request) {
+    clear();
     wait(false);
     return;
   }
+  if (Boolean(result?.hits) !== (state.kind === "search")) clear();
   const controller = new AbortController();
   calculation = controller;
   wait(true);
@@ -105,11 +109,19 @@ async function explain() {
     show(response);
   } catch (error) {
     if (controller !== calculation) return;
-    asked = "";
+    clear();
     say(explanationOf(error));
   }
   calculation = null;
   wait(false);
+}
+
+// Remove the picture: it must not stand below texts that it does not explain.
+function clear() {
+  picture?.destroy();
+  [picture, result, asked] = [null, null, ""];
+  part(".keep").hidden = true;
+  part(".said").textContent = "";
 }
 
 function cancel() {
@@ -154,16 +166,16 @@ function say(message) {
 function show(response) {
   const { picture: payload, ...rest } = response;
   result = rest;
+  // The level is chosen in the form: the picture gets the one that was computed, and so no control of its own.
+  for (const view of payload.views) view.levels.length = 1;
   const inside = place.contains(document.activeElement);
   picture?.destroy();
   picture = window.pairlens.show(place, payload, {
     arrange: "list",
-    level: state.show || undefined,
     special: state.special === "yes",
     threshold: Number(state.threshold) || 0,
     view: Number(state.hit) || 0,
     onChange(now) {
-      state.show = now.level === payload.views[0].levels[0].name ? "" : now.level;
       state.special = now.special ? "yes" : "";
       state.threshold = now.threshold ? String(Number(now.threshold.toPrecision(4))) : "";
       state.hit = now.view ? String(now.view) : "";
@@ -252,6 +264,7 @@ async function start() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", applyTheme);
   new MutationObserver(applyTheme).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   addExamples();
+  window.pairlens.foldOnPhones(part(".options"));
   try {
     const about = await models();
     known = about.models;
@@ -262,7 +275,6 @@ async function start() {
   }
   for (const { name } of known) form.elements.model.add(new Option(name.split("/").pop(), name));
   form.addEventListener("input", ({ target }) => {
-    if (target.name === "level") state.show = ""; // show the level that is computed
     if (target.matches("textarea")) state.hit = "";
     changed(target.matches("textarea, [type=range]") ? PAUSE : 0);
   });

@@ -3,7 +3,7 @@
 export const DEFAULTS = {
   kind: "pair", a: "", b: "", query: "", passages: "",
   model: "", method: "", layer: "0", level: "word", measure: "", reference_terms: "", roles: "",
-  show: "", threshold: "", special: "", hit: "",
+  threshold: "", special: "", hit: "",
 };
 const PAIR = ["a", "b"];
 const SEARCH = ["query", "passages", "hit"];
