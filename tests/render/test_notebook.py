@@ -15,7 +15,7 @@ from explanations import make
 from hostile import HOSTILE_A, HOSTILE_B, A
 from pairlens.render.notebook import notebook, static
 from pairlens.render.text import equation, signed
-from pictures import tokens
+from pictures import noisy, tokens
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.ipynb"
 
@@ -121,6 +121,14 @@ def test_hostile_texts_become_no_markup(cell, chromium):
     with visit(chromium, cell(static(e))) as page:
         assert page.evaluate("window.hacked") is None
         assert "<script>window.hacked=1</script>" in page.locator("p[dir=auto]").first.inner_text()
+
+
+def test_first_the_static_version_lists_no_noise_and_numbers_only_words_that_change_the_score(guitar):
+    assert "good</bdi> · <bdi>bad" not in static(noisy())
+    same = [f"{score:.2f}" == f"{guitar.score:.2f}" for score in (*guitar.measured_a[1:-1], *guitar.measured_b[1:-1])]
+    assert 0 < sum(same) < len(same)
+    assert static(guitar).count("<sub") == len(same) - sum(same)
+    assert "a word without a number hardly changes it" in static(guitar)
 
 
 def without_noise(text: str) -> str:

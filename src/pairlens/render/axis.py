@@ -75,6 +75,11 @@ class Cells:
         return noise
 
     @property
+    def settled(self) -> Grid:
+        """The values, with zeros for pairs that may be noise: what has a colour or a curve."""
+        return np.where(self.noise, 0.0, self.values)
+
+    @property
     def peak(self) -> float:
         """The value with the strongest colour: the strongest pair or effect of single units; more if all are weak."""
         effects_a, effects_b = self.effects

@@ -68,8 +68,12 @@ def static(e: Explanation) -> str:
     known = without_each(e)
     falls = _falls(e, e.row + e.effects_a, known[0]), _falls(e, e.column + e.effects_b, known[1])
     peak = max(colour_floor(e), *(float(np.abs(side).max(initial=0.0)) for side in falls)) or 1.0
-    numbers = [[points(w, e.score) if w else "" for w in side] for side in known]
-    below = f" {note}." if (note := without_note(known, "Number at a word")) else ""
+    numbers = [[_number(w, e.score) for w in side] for side in known]
+    below = (
+        f" {note}; a word without a number hardly changes it."
+        if (note := without_note(known, "Number at a word"))
+        else ""
+    )
     rows = "".join(
         f"<tr><td style='text-align:left'>{_name(pair.a)} · {_name(pair.b)}</td>"
         f"<td>{signed(pair.value)}</td>{f'<td>± {pair.error:.4f}</td>' if e.entry_error.any() else ''}</tr>"
@@ -112,6 +116,12 @@ def _word(text: str, share: float, number: str, marked: bool) -> str:
         style += f"background-color:{colour};color:{ink_on(colour)};padding:0.15em 0.1em;border-radius:0.2em"
     word = html.escape(safe(text))
     return (f"<span style='{style}'>{word}</span>" if style else word) + below
+
+
+def _number(known: Without | None, score: float) -> str:
+    """The score without a unit; empty where it is not known, or the score itself as far as it is shown."""
+    text = points(known, score) if known else ""
+    return "" if text.lstrip("~") == points(Without(score, True), score) else text
 
 
 def _name(unit: Unit) -> str:

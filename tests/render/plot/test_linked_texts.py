@@ -10,6 +10,7 @@ from figures import curves, texts, words
 from pairlens.render import plot
 from pairlens.render.colours import LIGHT, shade
 from pairlens.text import Unit
+from pictures import noisy
 
 
 def test_words_without_a_link_are_grey():
@@ -62,3 +63,10 @@ def test_words_have_the_colour_of_their_effect_and_the_score_without_them(guitar
         written = [text for _, y, text in sorted(numbers) if (y < middle) == above]
         assert written == [f"{score:.2f}" for score in scores[1:-1]]
     assert "number at a word: the score without that word, measured" in " ".join(texts(figure))
+
+
+def test_first_pairs_that_may_be_noise_have_no_curve():
+    _, ax = plot.links(noisy(), top=1)
+    written = texts(ax.figure)
+    assert "0.50" in written
+    assert "0.60" not in written

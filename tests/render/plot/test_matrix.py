@@ -6,8 +6,9 @@ from matplotlib.colors import to_rgb
 from explanations import COFFEE, make
 from figures import TEXTS, cells, folded, labels, limit, texts
 from pairlens.render import plot
-from pairlens.render.colours import shade
+from pairlens.render.colours import LIGHT, shade
 from pairlens.render.plot.scale import plain
+from pictures import noisy
 
 
 def test_cells_are_the_matrix():
@@ -112,3 +113,18 @@ def test_hundreds_of_units_are_one_image_on_one_page():
     figure, ax = plot.heatmap(e)
     assert cells(ax).get_rasterized()
     assert figure.get_size_inches()[1] < 11
+
+
+def test_first_cells_that_may_be_noise_are_faded():
+    e = noisy()
+    _, ax = plot.heatmap(e)
+    mesh = cells(ax)
+    mesh.update_scalarmappable()
+    colours = {
+        round(float(value), 4): colour[:3]
+        for value, colour in zip(mesh.get_array().flat, mesh.get_facecolors(), strict=True)
+    }
+    assert 0.6 not in colours
+    assert colours[0.5] == pytest.approx(to_rgb(shade(0.5 / limit(ax))), abs=0.01)
+    (number,) = [text for text in ax.texts if text.get_text() == "0.60"]
+    assert number.get_color() == LIGHT.faint

@@ -65,7 +65,7 @@ def links(
     """
     cells = fold(e, special=special)
     colours = scale([cells], limit)
-    shown = strongest(cells.values, whole("top", top, 1))
+    shown = strongest(cells.settled, whole("top", top, 1))
     if width is None:
         width = COLUMN if max(len(e.text_a), len(e.text_b)) <= _SHORT else PAGE
     with canvas.drawing([e.text_a, e.text_b, *cells.labels, title or ""]) as pen:

@@ -98,8 +98,8 @@ class Panel:
 
     @property
     def coloured(self) -> dict[tuple[int, int], float]:
-        """The values that have a colour: the cells and, in a strip, the effects."""
-        values, (effects_a, effects_b) = self.cells.values, self.cells.effects
+        """The values that have a colour: the cells and, in a strip, the effects; 0 for pairs that may be noise."""
+        values, (effects_a, effects_b) = self.cells.settled, self.cells.effects
         places = {place: float(value) for place, value in np.ndenumerate(values)}
         if self.strip:
             places |= {(i, values.shape[1]): float(value) for i, value in enumerate(effects_a)}
@@ -193,7 +193,7 @@ def paint(ax: Axes, panel: Panel, colours: Scale, *, rows: bool = True, columns:
     ax.pcolormesh(
         np.arange(count_b + 1),
         np.arange(count_a + 1),
-        values,
+        cells.settled,
         cmap=COLOURS,
         norm=colours.norm,
         edgecolors="face" if small else LIGHT.paper,
@@ -213,8 +213,17 @@ def paint(ax: Axes, panel: Panel, colours: Scale, *, rows: bool = True, columns:
     shades = panel.coloured
     lefts, tops = panel.starts(count_b) + 0.5, panel.starts(count_a) + 0.5
     for (i, j), text in panel.texts(colours.decimals).items() if panel.numbers else ():
+        noise = i < count_a and j < count_b and cells.noise[i, j]
         colour = ink_on(shade(shades[i, j] / colours.limit)) if (i, j) in shades else LIGHT.ink
-        ax.text(lefts[j], tops[i], text, fontsize=NUMBER, color=colour, ha="center", va="center_baseline")
+        ax.text(
+            lefts[j],
+            tops[i],
+            text,
+            fontsize=NUMBER,
+            color=LIGHT.faint if noise else colour,
+            ha="center",
+            va="center_baseline",
+        )
 
 
 def _strips(panel: Panel, colours: Scale, small: bool) -> PatchCollection:
