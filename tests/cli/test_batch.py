@@ -47,7 +47,7 @@ def test_batch(invoke, table, tmp_path):
     with (tmp_path / "out.jsonl.rejects.csv").open(encoding="utf-8", newline="") as file:
         assert [(row["line"], row["reason"]) for row in csv.DictReader(file)] == [("11", "text a is empty")]
     assert "10 pairs explained" in done.stderr
-    assert "rows that could not be used: 1" in done.stderr
+    assert "rows that could not be used: 1, such as line 11: text a is empty (" in done.stderr
     assert "longer than the model takes" in done.stderr
     assert not (tmp_path / "out.jsonl.part").exists()
 
@@ -169,6 +169,33 @@ def test_a_row_that_fails_is_rejected_alone(invoke, table, tmp_path, monkeypatch
     assert "text a is empty" in rejects
     explained = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(explained) + len(rejects) == 11
+
+
+def test_first_an_interruption_before_the_first_chunk_names_no_file(invoke, table, tmp_path):
+    def explain(*_):
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch, "_explain", explain)
+        done = invoke("batch", table, "-o", tmp_path / "out.csv")
+    assert done.exit_code == 130
+    assert "interrupted; nothing was done yet." in done.stderr
+    assert ".part" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["pairs.csv"]
+
+
+def test_first_an_interruption_loses_few_pairs(invoke, tmp_path, monkeypatch):
+    sizes, real = [], batch._explain
+    monkeypatch.setattr(batch, "_explain", lambda lens, rows, *rest: sizes.append(len(rows)) or real(lens, rows, *rest))
+    assert invoke("batch", many(tmp_path / "pairs.csv", 40), "-o", tmp_path / "out.csv").exit_code == 0
+    assert sizes == [16, 16, 8]
+
+
+def test_first_the_columns_that_are_taken_are_named(invoke, tmp_path):
+    (tmp_path / "pairs.csv").write_text("id;Sentence 1;Sentence 2\n7;A cat, asleep.;A dog; awake\n8;A cat.;A dog.\n")
+    done = invoke("batch", tmp_path / "pairs.csv", "-o", tmp_path / "out.csv")
+    assert "pairs.csv: the texts are in the columns Sentence 1 and Sentence 2" in done.stderr
+    assert pd.read_csv(tmp_path / "out.csv")["id"].tolist() == [7, 8]
 
 
 def test_an_interrupted_batch_says_how_to_go_on(invoke, table, tmp_path):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from pyarrow import parquet
 from typer.testing import CliRunner
@@ -12,7 +15,9 @@ from typer.testing import CliRunner
 import corpora
 import zoo
 from pairlens.cli import app
+from pairlens.cli.search import listing
 from pairlens.corpus import Index
+from pairlens.corpus.parts import IngestStage
 
 
 @pytest.fixture
@@ -52,7 +57,7 @@ def own(made, tmp_path):
 def test_index(made):
     _, path, done = made
     assert f"32 texts in {path}: 32 added, 0 updated, 0 there before" in done.stderr
-    assert "warning: rows that could not be used: 8 (" in done.stderr
+    assert "warning: rows that could not be used: 8, such as line 4" in done.stderr
     assert "rejects.jsonl)" in done.stderr
     index = Index.open(path)
     assert len(index) == 32
@@ -197,6 +202,79 @@ def test_why_not(made, invoke):
     assert "is hit 2 of 3: nothing keeps it below the last one" in done.stderr
 
 
+ONE_SENTENCE = "The coffee here is not good."
+
+
+@pytest.fixture(scope="module")
+def titled(model, tmp_path_factory):
+    """An index whose ids and titles are in columns that the command finds by itself, and what the command said."""
+    folder = tmp_path_factory.mktemp("titled")
+    rows = [("d1", "On coffee", ONE_SENTENCE), ("d2", "", "The tea is hot. It rains."), ("d3", "Cats", "A cat sleeps.")]
+    lines = [json.dumps({"doc_id": name, "title": title, "text": text}) for name, title, text in rows]
+    (folder / "texts.jsonl").write_text("\n".join(lines))
+    arguments = ["index", folder / "texts.jsonl", "--out", folder / "index", "--model", model]
+    done = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
+    return folder / "index", done.stderr
+
+
+def test_first_the_column_of_ids_is_found_and_named(titled, invoke):
+    path, said = titled
+    assert "texts.jsonl: the texts are in the column text, named by doc_id" in said
+    assert {hit.id for hit in Index.open(path).search("coffee", 3)} == {"d1", "d2", "d3"}
+
+
+def test_first_hits_have_their_titles(titled, invoke, tmp_path):
+    path, _ = titled
+    shown = invoke("search", path, "Is the coffee bad?", "-k", "3", "--save", tmp_path / "hits.html").stdout
+    assert re.search(r"^ +\d  0\.\d{4}  d1  On coffee$", shown, re.MULTILINE)
+    assert re.search(r"^ +\d  0\.\d{4}  d2 *$", shown, re.MULTILINE)
+    assert json.dumps("d1 · On coffee") in (tmp_path / "hits.html").read_text(encoding="utf-8")
+
+
+def test_first_a_text_of_one_sentence_is_printed_once(titled, invoke):
+    shown = invoke("search", titled[0], "Is the coffee bad?", "-k", "3").stdout
+    assert shown.count(ONE_SENTENCE) == 1
+    assert "from coffee" in shown
+
+
+@pytest.mark.parametrize(
+    ("values", "errors", "shown"),
+    [
+        ((0.30, 0.28, 0.10), (0.001, 0.001, 0.03), ["+0.3000   from", "+0.2800   from", "+0.1000   from"]),
+        ((0.30, 0.28, 0.10), (0.03, 0.03, 0.03), ["±0.0300  from", "±0.0300  from", "+0.1000   from"]),
+        ((0.30, 0.28, 0.10), (0.2, 0.2, 0.2), ["no pair stands out from the noise"]),
+    ],
+)
+def test_first_errors_are_shown_where_they_decide_the_order(titled, values, errors, shown):
+    (hit,) = Index.open(titled[0]).search("one two three", 1)
+    e = hit.explanation
+    texts = [i for i, unit in enumerate(e.units_a) if unit.kind == "text"]
+    column = next(j for j, unit in enumerate(e.units_b) if unit.text == hit.passage[0].text)
+    matrix, error = np.zeros_like(e.matrix), np.zeros_like(e.matrix)
+    matrix[texts, column], error[texts, column] = values, errors
+    vars(hit)["explanation"] = replace(e, matrix=matrix, entry_error=error)
+    lines = [line.plain.rstrip() for line in listing(hit, 80)][-len(shown) :]
+    assert all(expected in line for expected, line in zip(shown, lines, strict=True)), lines
+
+
+def test_first_an_interrupted_index_names_nothing_that_is_not_there(titled, invoke, model, tmp_path, monkeypatch):
+    (tmp_path / "d.csv").write_text("text\n" + "A text.\n" * 40)
+    real, calls = IngestStage.__call__, []
+
+    def interrupted(self, block):
+        calls.append(block)
+        if len(calls) in (1, 3):
+            raise KeyboardInterrupt
+        return real(self, block)
+
+    monkeypatch.setattr(IngestStage, "__call__", interrupted)
+    line = "index", tmp_path / "d.csv", "--out", tmp_path / "index", "--model", model
+    assert "interrupted; nothing was done yet." in invoke(*line, code=130).stderr
+    assert "interrupted; what is done is kept. Give the same command again" in invoke(*line, code=130).stderr
+    assert len(calls[1][1]) == 16, "few texts are lost"
+    assert "40 texts in" in invoke(*line).stderr
+
+
 # Explain-pairs.
 
 
@@ -208,5 +286,6 @@ def test_explain_pairs(made, invoke, tmp_path):
     assert "rows that could not be used: 1" in done.stderr
     (row,) = parquet.read_table(tmp_path / "out" / "part-00000000.parquet").to_pylist()
     assert row["score"] == pytest.approx(Index.open(path).compare("t1", "t2").score, abs=1e-6)
+    assert "such as line 3: the index has no text 'nobody' (" in done.stderr
     done = invoke("explain-pairs", tmp_path / "pairs.csv", "--index", path, "-o", tmp_path / "out", code=2)
     assert "top was 2 and is 8" in done.stderr

@@ -38,6 +38,10 @@ def test_the_text_column_is_found_by_name_or_asked_for(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("Abstract,title\nA text.,T\n")
     assert Layout.of(InputTable(str(path)), None, None, None) == Layout("Abstract", None, {"title": "text"})
+    (tmp_path / "ids.csv").write_text("uuid,Doc ID,text\n1,a,x\n")
+    found = Layout.of(InputTable(str(tmp_path / "ids.csv")), None, None, None)
+    assert found == Layout("text", "Doc ID", {"uuid": "text"})
+    assert Layout.of(InputTable(str(tmp_path / "ids.csv")), None, "", None).id is None
     path.write_text("one,two\nA text.,T\n")
     with pytest.raises(InputError, match=r"which of the columns one, two of data\.csv holds the texts"):
         Layout.of(InputTable(str(path)), None, None, None)

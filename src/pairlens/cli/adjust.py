@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from pairlens.cli.options import Restart, both_columns
-from pairlens.cli.session import messages, session, tell
+from pairlens.cli.session import messages, resumable, session, tell
 
 HOW = "How to train: the papers' recipe by default"
 WHERE = "What the data is like"
@@ -71,27 +71,29 @@ def adjust(
     silence_downloads()
     from pairlens.adjusted.training import adjust as train
 
-    train(
-        base,
-        data,
-        out,
-        objective=objective,
-        adjusted=not plain,
-        dev=dev,
-        test=test,
-        epochs=epochs,
-        batch_size=batch_size,
-        lr=lr,
-        weight_decay=weight_decay,
-        warmup=warmup,
-        seed=seed,
-        device=device,
-        precision=precision,
-        max_score=max_score,
-        columns=columns,
-        score=column_score,
-        restart=restart,
-    )
+    part = out.with_name(f"{out.name}.part")
+    with resumable(lambda: any(part.glob("checkpoint-*")), "complete epochs are kept"):
+        train(
+            base,
+            data,
+            out,
+            objective=objective,
+            adjusted=not plain,
+            dev=dev,
+            test=test,
+            epochs=epochs,
+            batch_size=batch_size,
+            lr=lr,
+            weight_decay=weight_decay,
+            warmup=warmup,
+            seed=seed,
+            device=device,
+            precision=precision,
+            max_score=max_score,
+            columns=columns,
+            score=column_score,
+            restart=restart,
+        )
     _report(out)
 
 

@@ -15,7 +15,7 @@ import typer
 
 from pairlens import __version__
 from pairlens.cli import options
-from pairlens.cli.session import counting, resumable, session, tell, warn_of
+from pairlens.cli.session import counting, resumable, session, tell, warn_of, warn_of_rows
 from pairlens.errors import InputError, NotConverged, NumericalError
 from pairlens.model.bundled import DEFAULT_MODEL
 
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from pairlens.io import Journal, PairRow, PairTable
     from pairlens.lens import Lens
 
-WINDOW = 64
-"""Pairs between two steps of the progress bar."""
 ROW_ERRORS = (InputError, NotConverged, NumericalError)
 """Errors that reject one row, and not the whole run."""
 Chunk = Annotated[
-    int, typer.Option(min=1, help="How many pairs to record at a time. Each text of a chunk is decomposed once.")
+    int,
+    typer.Option(
+        min=1, help="How many pairs to compute and record at a time. An interruption loses one chunk at most."
+    ),
 ]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Stop at a row that cannot be used or is longer than the model takes.")
@@ -60,7 +61,7 @@ def batch(
     role_b: options.RoleB = None,
     top: options.Top = 8,
     special: options.Special = False,
-    chunk: Chunk = 256,
+    chunk: Chunk = 16,
     strict: Strict = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output if there is one.")] = False,
     restart: options.Restart = False,
@@ -98,7 +99,7 @@ def batch(
         if done:
             tell(f"going on after row {done} of {total}")
         if done < total:
-            with resumable(f"{part} has what is done so far"):
+            with resumable(lambda: any(journal.records()), f"{part} has what is done so far"):
                 _work(journal, source, request, asked, done, total)
         _finish(journal, output, asked)
     part.unlink(missing_ok=True)
@@ -145,7 +146,7 @@ def _explain(
     advance(len(rows) - len(usable))
     records: dict[int, Record] = {}
     try:
-        explanations = lens.explain_many([(row.a, row.b) for row in usable], progress=False, window=WINDOW, **chosen)
+        explanations = lens.explain_many([(row.a, row.b) for row in usable], progress=False, **chosen)
         for row, e in zip(usable, explanations, strict=True):
             records[row.number] = explained(row, e, asked["top"], asked["special"])
             advance(1)
@@ -191,6 +192,7 @@ def _finish(journal: Journal, output: Path, asked: dict[str, Any]) -> None:
         rejects.unlink(missing_ok=True)
     write(output, explained_rows(), other_columns(journal.records()), asked)
     tell(f"{counts['explained']} pairs explained: {output}")
-    warn_of("rows that could not be used", len(bad), f" ({rejects})")
+    if bad:
+        warn_of_rows(len(bad), bad[0], rejects)
     warn_of("pairs with a text longer than the model takes, of which only the beginning is explained", counts["long"])
     warn_of("pairs whose base is more than half of the score, so that the matrix says little", counts["base"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pairlens.cli import options
+from pairlens.cli.session import warn_of_rows
 from pairlens.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,6 +47,13 @@ def open_index(path: Path, model: str | None, device: str | None) -> Index:
 
     disable_progress_bar()
     return opened
+
+
+def warn_of_rejects(count: int, path: Path) -> None:
+    """Warn of the rejected rows that a file lists, unless there are none."""
+    if count:
+        with path.open(encoding="utf-8") as file:
+            warn_of_rows(count, json.loads(next(file)), path)
 
 
 def cluster_of(ray: str | None, workers: int | None, index: Index, device: str | None) -> Cluster | None:

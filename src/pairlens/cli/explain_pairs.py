@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from pairlens.cli import options
-from pairlens.cli.corpus import IndexModel, Ray, Split, Workers, cluster_of, open_index
-from pairlens.cli.session import counting, resumable, session, tell, warn_of
+from pairlens.cli.corpus import IndexModel, Ray, Split, Workers, cluster_of, open_index, warn_of_rejects
+from pairlens.cli.session import counting, resumable, session, tell
 
 Queries = Annotated[
     bool | None,
@@ -53,9 +53,9 @@ def explain_pairs(
     table = PairRequests.of(InputTable(pairs, split), options.both_columns(column_a, column_b), queries=queries)
     opened = open_index(index, model, device)
     cluster = cluster_of(ray, workers, opened, device)
-    with resumable(), counting("explaining", table.data.count()) as advance:
+    with resumable(lambda: any(output.glob("part-*.parquet"))), counting("explaining", table.data.count()) as advance:
         outcome = explain(
             opened, table, output, top=top, special=special, cluster=cluster, restart=restart, progress=advance
         )
     tell(f"{outcome.explained} pairs explained: {output}")
-    warn_of("rows that could not be used", outcome.rejected, f" ({outcome.rejects})")
+    warn_of_rejects(outcome.rejected, outcome.rejects)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pairlens.cli import options
-from pairlens.cli.corpus import DATA, Ray, Split, Workers, cluster_of, open_index
+from pairlens.cli.corpus import DATA, Ray, Split, Workers, cluster_of, open_index, warn_of_rejects
 from pairlens.cli.session import busy, counting, resumable, session, tell, warn_of
 from pairlens.errors import InputError, StoreError
 
@@ -46,7 +46,9 @@ Precision = Annotated[
     str | None, options.how(help="The numbers that are stored: float16 or float32. By default float16.")
 ]
 TextColumn = Annotated[str | None, about_data(help="The column of texts. By default guessed.")]
-IdColumn = Annotated[str | None, about_data(help="The column of names. By default rows are numbered.")]
+IdColumn = Annotated[
+    str | None, about_data(help="The column of names, such as doc_id. By default guessed; '' numbers the rows instead.")
+]
 Metadata = Annotated[
     str | None,
     about_data(help="Other columns to keep, by commas, perhaps with a type: title,year:int. By default all."),
@@ -88,7 +90,7 @@ def index(
     approximate: Annotated[
         bool, typer.Option("--approximate", help="Also build the index that approximate search needs.")
     ] = False,
-    chunk: Annotated[int, typer.Option(min=1, help="How many texts to record at a time.")] = 64,
+    chunk: Annotated[int, typer.Option(min=1, help="How many texts to compute and record at a time.")] = 16,
     ray: Ray = None,
     workers: Workers = None,
     restart: Annotated[bool, typer.Option("--restart", help="Read the data anew from its first row.")] = False,
@@ -117,6 +119,9 @@ def index(
 
         table, named = InputTable(data, split), _columns(metadata)
         layout = Layout.of(table, text_column, id_column, named)
+        if text_column is None or id_column is None:
+            names = f"named by {layout.id}" if layout.id else "named by the numbers of the rows"
+            tell(f"{table.name}: the texts are in the column {layout.text}, {names}")
         opened = _open(out, request, asked, precision, layout)
         layout = layout.fit(table, opened.metadata, named or ())
         run = IngestRun(opened, table, layout, truncate=truncate, update=update, chunk=chunk)
@@ -151,11 +156,11 @@ def _open(
 
 def _ingest(run: IngestRun, cluster: Cluster | None, *, restart: bool) -> None:
     """Index the texts of a table, and print the counts."""
-    with resumable(), counting("indexing", run.data.count()) as advance:
+    with resumable(run.begun), counting("indexing", run.data.count()) as advance:
         report = run(cluster=cluster, restart=restart, progress=advance)
     counts = f"{report.added} added, {report.updated} updated, {report.there} there before"
     tell(f"{len(run.index)} texts in {run.index.path}: {counts}")
-    warn_of("rows that could not be used", report.rejected, f" ({run.rejects})")
+    warn_of_rejects(report.rejected, run.rejects)
     warn_of("texts longer than the model takes, of which only the beginning is indexed", report.truncated)
 
 

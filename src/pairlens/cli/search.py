@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+import math
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 SHOWN = 3
 """Strongest pairs that are listed with a hit."""
+TITLE = 60
+"""Columns of a title in a saved picture."""
 Folder = Annotated[Path, typer.Argument(help="The folder of the index.")]
 Level = Annotated[str, options.how("--level", "-l", help="The units of the query: word, token or sentence.")]
 Save = Annotated[
@@ -74,7 +77,7 @@ def search(
         # Warnings about references are reported once, for all hits.
         with busy("searching"), warnings.catch_warnings(action="ignore", category=ReferenceWarning):
             hits = opened.search(text, k, **how)
-            shown, arrange = {hit.id: hit.explanation for hit in hits}, "list"
+            shown, arrange = {_label(hit): hit.explanation for hit in hits}, "list"
         if json:
             write_out(json_format.dumps([_plain(hit) for hit in hits], ensure_ascii=False, indent=2) + "\n")
         else:
@@ -93,7 +96,14 @@ def _plain(hit: Hit) -> dict[str, Any]:
     """A hit as JSON types."""
     unit, value = hit.passage
     pairs = [
-        {"a": pair.a.text, "b": pair.b.text, "b_start": pair.b.start, "b_end": pair.b.end, "value": pair.value}
+        {
+            "a": pair.a.text,
+            "b": pair.b.text,
+            "b_start": pair.b.start,
+            "b_end": pair.b.end,
+            "value": pair.value,
+            "error": pair.error,
+        }
         for pair in hit.top(8)
     ]
     return {
@@ -119,7 +129,10 @@ def _show(hits: list[Hit]) -> None:
 
 
 def listing(hit: Hit, width: int) -> list[Line]:
-    """A hit in a few lines: rank, score and id, then the strongest passage and pairs, each after its contribution.
+    """A hit in a few lines: rank, score, id and title; the strongest sentence; the strongest pairs.
+
+    Sentences and pairs stand after what they contribute. A pair with the strongest sentence does not repeat it. A pair
+    shows its standard error where that is more than the difference to a neighbour in the list.
 
     Args:
         hit: the hit.
@@ -127,25 +140,39 @@ def listing(hit: Hit, width: int) -> list[Line]:
     """
     import textwrap
 
-    from rich.style import Style
     from rich.text import Text as Line
 
-    from pairlens.render.colours import ink_on, shade
-    from pairlens.render.text import clean, shorten, signed
+    from pairlens.render.headline import standing_out
+    from pairlens.render.terminal.style import cell_style
+    from pairlens.render.text import clean, columns, shorten, signed
 
     unit, value = hit.passage
-    pairs, room = hit.top(SHOWN), max(20, width - 16)
-    peak = max(abs(number) for number in (value, *(pair.value for pair in pairs)))
+    pairs = standing_out(hit.explanation, SHOWN)
+    peak = max(abs(number) for number in (value, *(pair.value for pair in pairs))) or 1.0
+    room = max(20, width - 16)
 
     def line(number: float, text: str, style: str) -> Line:
-        colour = shade(number / peak)
-        chip = (f" {signed(number)} ", Style(color=ink_on(colour), bgcolor=colour))
-        return Line.assemble("     ", chip, "  ", (text, style))
+        return Line.assemble("     ", (f" {signed(number)} ", cell_style(number / peak)), "  ", (text, style))
 
+    start = f"{hit.rank:>3}  ", f"{hit.score:.4f}", f"  {clean(hit.id)}"
+    title = shorten(clean(hit.title), max(width - columns("".join(start)) - 2, 10)) if hit.title else ""
     first, *rest = textwrap.wrap(clean(unit.text), room, max_lines=4, placeholder=" …")
-    head = [(f"{hit.rank:>3}  ", "dim"), (f"{hit.score:.4f}", "bold"), f"  {clean(hit.id)}"]
-    lines = [Line.assemble(*head), line(value, first, "bold"), *(Line(" " * 15 + more, "bold") for more in rest)]
-    for pair in pairs:
+    lines = [Line.assemble((start[0], "dim"), (start[1], "bold"), start[2], (f"  {title}", "italic"))]
+    lines += [line(value, first, "bold"), *(Line(" " * 15 + more, "bold") for more in rest)]
+    for i, pair in enumerate(pairs):
+        steps = [abs(abs(pair.value) - abs(other.value)) for other in (*pairs[i - 1 : i], *pairs[i + 1 : i + 2])]
+        error = f"±{pair.error:.4f}  " if pair.error > min(steps, default=math.inf) else ""
         a = shorten(clean(pair.a.text), room // 2)
-        lines.append(line(pair.value, f"{a} · {shorten(clean(pair.b.text), room - len(a) - 3)}", "dim"))
-    return lines
+        if (pair.b.start, pair.b.end) == (unit.start, unit.end):
+            lines.append(line(pair.value, f"{error}from {a}", "dim"))
+        else:
+            b = shorten(clean(pair.b.text), max(room - columns(error + a) - 3, 10))
+            lines.append(line(pair.value, f"{error}{a} · {b}", "dim"))
+    return lines if pairs else [*lines, Line("      no pair stands out from the noise", "dim")]
+
+
+def _label(hit: Hit) -> str:
+    """The hit's id and the beginning of its title."""
+    from pairlens.render.text import clean, shorten
+
+    return " · ".join([hit.id, *([shorten(clean(hit.title), TITLE)] if hit.title else [])])

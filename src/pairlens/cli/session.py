@@ -6,9 +6,10 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -69,6 +70,15 @@ def warn_of(what: str, count: int, more: str = "") -> None:
         tell(f"{what}: {count}{more}", "warning: ", "yellow")
 
 
+def warn_of_rows(count: int, example: Mapping[str, Any], path: Path) -> None:
+    """Write a warning of rejected rows, with the line and the reason of one of them, and the file that lists all."""
+    tell(
+        f"rows that could not be used: {count}, such as line {example['line']}: {example['reason']} ({path})",
+        "warning: ",
+        "yellow",
+    )
+
+
 def write_out(result: str) -> None:
     """Write a result to standard output, in UTF-8 whatever the terminal's encoding is."""
     sys.stdout.buffer.write(result.encode())
@@ -108,12 +118,18 @@ def measured(message: str) -> Iterator[None]:
 
 
 @contextmanager
-def resumable(kept: str = "what is done is kept") -> Iterator[None]:
-    """Say on an interruption what is kept, and that the same command resumes."""
+def resumable(begun: Callable[[], bool], kept: str = "what is done is kept") -> Iterator[None]:
+    """Say on an interruption what is kept, and that the same command resumes.
+
+    Args:
+        begun: whether anything is kept by then.
+        kept: what is kept, and where.
+    """
     try:
         yield
     except KeyboardInterrupt as error:
-        tell(f"interrupted; {kept}. Give the same command again to go on.")
+        outcome = f"{kept}. Give the same command again to go on." if begun() else "nothing was done yet."
+        tell(f"interrupted; {outcome}")
         raise typer.Exit(130) from error
 
 

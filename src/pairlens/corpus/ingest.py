@@ -74,6 +74,10 @@ class IngestRun:
         """The file of rejected rows."""
         return self.folder / "rejects.jsonl"
 
+    def begun(self) -> bool:
+        """Whether an earlier run has done a part of the work."""
+        return any(self.folder.glob("journal.jsonl")) or any((self.folder / "parts").glob("*.arrow"))
+
     def __call__(
         self, *, cluster: Cluster | None = None, restart: bool = False, progress: Callable[[int], None] | None = None
     ) -> Report:

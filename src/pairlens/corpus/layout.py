@@ -12,8 +12,10 @@ from pairlens.corpus.records import TYPES, Reject, TextRecord
 from pairlens.errors import InputError, choose
 from pairlens.io import InputRow, InputTable, find_columns
 
-KNOWN = ("text", "abstract", "passage", "document", "content", "contents", "body", "sentence")
+KNOWN = ("text", "abstract", "passage", "document", "content", "contents", "body", "sentence", "review", "description")
 """Known names of the column of texts; the first one that a table has counts."""
+KNOWN_IDS = ("id", "_id", "doc_id", "document_id", "passage_id", "text_id", "docno", "pid", "uid", "uuid")
+"""Known names of the column of ids, in the same way."""
 LONGEST = 1_000_000
 """Characters of a text beyond which it is rejected before it is tokenized."""
 SHOWN = 200
@@ -43,7 +45,7 @@ class Layout:
         Args:
             table: the table.
             text: the column of texts, or None to find it.
-            id_column: the column of ids, or None for the rows' numbers.
+            id_column: the column of ids, "" for the rows' numbers, or None to find it.
             metadata: the columns to keep, each with a type, or None for the type in the file; None for all columns.
         """
         names = table.columns
@@ -56,7 +58,10 @@ class Layout:
                 )
             text = candidates[0]
         choose("column", text, names)
-        if id_column is not None:
+        if id_column is None:
+            named = [name for name, kind in names.items() if kind in ("text", "int") and name != text]
+            id_column = next(iter(find_columns(named, [(name,) for name in KNOWN_IDS])), None)
+        elif id_column:
             choose("column", id_column, names)
         if metadata is None:
             kept = {name: kind or "text" for name, kind in names.items() if name not in (text, id_column)}
@@ -64,7 +69,7 @@ class Layout:
             kept = {name: kind or names[choose("column", name, names)] or "text" for name, kind in metadata.items()}
         for kind in kept.values():
             choose("type of metadata", kind, TYPES)
-        return cls(text, id_column, kept)
+        return cls(text, id_column or None, kept)
 
     def fit(self, table: InputTable, kept: Mapping[str, str], named: Iterable[str]) -> Layout:
         """The layout with the metadata that an index keeps and the table has; raises where a user named other."""

@@ -23,8 +23,8 @@ from pairlens.io import InputRow, InputTable, Journal, in_blocks, make_folder, w
 if TYPE_CHECKING:
     from pairlens.corpus.cluster import Cluster
 
-PART = 16_384
-"""Pairs of one file."""
+PART, QUERIES = 16_384, 128
+"""Pairs of one file, without and with queries to decompose: an interruption loses seconds."""
 TOGETHER = 2048
 """Pairs whose texts are in memory together."""
 KNOWN = (("id_a", "id_b"), ("query", "id"))
@@ -77,7 +77,7 @@ class PairRequests:
 
     def blocks(self) -> Iterator[tuple[int, list[PairRequest | Reject]]]:
         """The rows in the blocks that become files, each block with its number."""
-        return enumerate(in_blocks(map(self.read, self.data.rows()), PART))
+        return enumerate(in_blocks(map(self.read, self.data.rows()), QUERIES if self.queries else PART))
 
 
 @dataclass(frozen=True)

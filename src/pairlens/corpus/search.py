@@ -16,6 +16,7 @@ from pairlens.attribution.explanation import Explanation, Pair
 from pairlens.corpus.records import from_table, vectors_of
 from pairlens.corpus.settings import IndexSettings
 from pairlens.corpus.store import Store
+from pairlens.io import find_columns
 from pairlens.lens import Lens
 from pairlens.shapes import Array
 from pairlens.text import Unit
@@ -98,6 +99,12 @@ class Hit:
     def explanation(self) -> Explanation:
         """Why the text is as near to the query as it is: one small matrix product, made when it is asked for."""
         return explain(self.query.contributions, self.contributions, self.settings)
+
+    @property
+    def title(self) -> str:
+        """The text's title, if a column of metadata is called title, headline or name; else ""."""
+        column = next(iter(find_columns(self.metadata, (("title",), ("headline",), ("name",)))), "")
+        return str(self.metadata.get(column) or "")
 
     @property
     def passage(self) -> tuple[Unit, float]:

@@ -9,7 +9,7 @@ import typer
 
 from pairlens import __version__
 from pairlens.cli import adjust
-from pairlens.cli.session import session, tell
+from pairlens.cli.session import resumable, session, tell
 from pairlens.cli.study.papers import split_names
 from pairlens.errors import InputError
 
@@ -97,11 +97,8 @@ def _work(
         if done:
             tell(f"going on after {done} trainings")
         models = folder / "models"
-        try:
+        with resumable(lambda: models.is_dir() or any(journal.records())):
             records = train_all(trainings, models, options, journal, report=tell, **more)
-        except KeyboardInterrupt as error:
-            tell("interrupted. Give the same command again to go on.")
-            raise typer.Exit(130) from error
         if models.is_dir() and not any(models.iterdir()):
             models.rmdir()
     return AdjustmentTable(records, asked)

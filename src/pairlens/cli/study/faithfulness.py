@@ -11,7 +11,7 @@ import typer
 from pairlens import __version__
 from pairlens.cli import options
 from pairlens.cli.options import both_columns
-from pairlens.cli.session import session, tell
+from pairlens.cli.session import resumable, session, tell
 from pairlens.cli.study.papers import Given, sample_pairs, split_names, split_numbers
 from pairlens.errors import InputError
 from pairlens.model.bundled import DEFAULT_MODEL
@@ -117,12 +117,8 @@ def _judge(
         done = journal.keep(1, len(pairs))
         if done:
             tell(f"going on after {done} of {len(pairs)} pairs")
-        try:
+        with resumable(lambda: any(journal.records())):
             result = judge(lens, pairs, candidates, settings=settings, journal=journal)
-        except KeyboardInterrupt as error:
-            done = sum(1 for _ in journal.records())
-            tell(f"interrupted after {done} of {len(pairs)} pairs. Give the same command again to go on.")
-            raise typer.Exit(130) from error
     if not result.judged:
         raise InputError(f"none of the {len(pairs)} pairs could be judged: {result.records[0]['skipped']}.")
     result.settings |= {"data": str(source.path), "asked": everything}
