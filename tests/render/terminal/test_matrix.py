@@ -72,6 +72,12 @@ def test_the_longer_text_goes_down_when_it_does_not_fit_across():
     assert "b \\ a" not in show(make(*COFFEE), 80)
 
 
+def test_first_a_matrix_says_which_text_goes_down_and_when_it_was_turned():
+    straight, turned = show(make(*COFFEE), 80), show(make("coffee", LONG), 60)
+    assert "every pair  a down, b across\n" in straight
+    assert "every pair  b down, a across, turned to fit\n" in turned
+
+
 def test_special_tokens_are_folded_and_counted():
     e = make(*COFFEE)
     assert table(show(e, special=True))[0][0] == "[CLS]"

@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from pairlens.render.colours import LIGHT, luminance
 from pairlens.render.terminal.style import cell_style
 from terminal_output import show
 
+SAMPLED = {"method": "banzhaf", "measure": "cosine", "reference": "fitted", "reference_terms": "keep"}
+
 
 def background(value: float) -> tuple[int, ...]:
     colour: Any = cell_style(value).bgcolor
@@ -17,6 +20,29 @@ def background(value: float) -> tuple[int, ...]:
 
 def triplet(colour: str) -> tuple[int, ...]:
     return tuple(Color.parse(colour).get_truecolor())
+
+
+def test_first_noise_is_dim_and_near_zero_has_no_background():
+    matrix = np.array([[0.5, 0.2], [0.02, -0.01]])
+    error = np.array([[0.0, 0.15], [0.0, 0.0]])  # 0.2 is less than two standard errors from zero
+    e = make(
+        "one two",
+        "three four",
+        matrix=matrix,
+        special=False,
+        entry_error=error,
+        settings=SAMPLED,
+    )
+    shown = show(e, 80, colour="truecolor")
+    (row,) = (line for line in shown.splitlines() if re.match(r"\x1b\[1mone ", line))
+    assert re.search(r"\x1b\[[\d;]*48;2[\d;]*m \+0\.500", row)
+    assert re.search(r"\x1b\[2m \+0\.200", row), "dim and neither bold nor coloured"
+    (row,) = (line for line in shown.splitlines() if re.match(r"\x1b\[1mtwo ", line))
+    assert "48;2" not in row
+    assert "dim pairs: less than two standard errors from zero, may be noise" in shown
+    listed = shown[shown.index("strongest pairs") : shown.index("every pair")]
+    assert "four" not in listed.splitlines()[1]
+    assert "+0.200" not in listed
 
 
 def test_cell_colours_have_contrast_and_diverge_from_neutral():

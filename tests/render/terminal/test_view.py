@@ -65,6 +65,17 @@ def test_ascii_only_writes_ascii_and_lines_up():
     )  # columns line up where ? stands for wide characters
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_first_a_terminal_without_unicode_shows_the_same_sentence(guitar, width):
+    shown = show(guitar, width, ascii_only=True)
+    said = " ".join(shown.partition("\n\n")[0].split())
+    assert said.startswith(f"{guitar.score:.4f} cosine similarity Mostly ")
+    assert re.search(r"Mostly \w+-\w+ \(\+0\.\d\d\), then \w+-\w+ .*; without \"\w+\"", said)
+    assert "predicts deletions to +-0.0" in shown
+    assert "?" not in shown
+    assert max(map(len, shown.splitlines())) <= width
+
+
 @pytest.mark.parametrize("colour", ["standard", "256", "truecolor"])
 def test_colour_changes_no_character(colour):
     e = make(*COFFEE)

@@ -33,8 +33,16 @@ class Marks:
         return padding + label if right else label + padding
 
 
+_TYPEWRITER = str.maketrans({"–": "-", "“": '"', "”": '"', "’": "'", "…": "~", "·": ".", "±": "+-", "²": "2"})
+
+
+def _ascii(text: str) -> str:
+    """The text with typewriter characters for typographic ones, and ? for all others beyond ASCII."""
+    return text.translate(_TYPEWRITER).encode("ascii", "replace").decode()
+
+
 UNICODE = Marks(*"…·█▌▐│·", write=lambda text: text)
-ASCII = Marks(*"~x###|0", write=lambda text: text.encode("ascii", "replace").decode())
+ASCII = Marks(*"~x###|0", write=_ascii)
 
 
 def bar_colour(value: float) -> str:
@@ -42,7 +50,7 @@ def bar_colour(value: float) -> str:
     return LIGHT.apart if value < 0 else LIGHT.together
 
 
-NOISE = Style(dim=True)
+NOISE = Style(dim=True, bold=False)
 """The style of a value that may be noise."""
 _FAINTEST = 0.1  # a weaker value has no background: on a dark terminal the palest shades would glow
 

@@ -39,7 +39,7 @@ def view(
     pairs = standing_out(e, top, special=special)
     listed = [Text("strongest pairs", style="bold"), *_list(pairs, colour_floor(e), width, marks)] if pairs else []
     texts = both_texts(e, pairs, special, width, marks)
-    said = [Text(lead(e), style="bold"), *(Text(marks.write(line)) for line in textwrap.wrap(headline(e), width))]
+    said = [Text(lead(e), style="bold"), *map(Text, textwrap.wrap(marks.write(headline(e)), width))]
     sections = said, texts, listed, matrix_lines(e, width, special, rows, marks), _sums(e, width, marks)
     lines = [line for section in sections if section for line in (*section, Text())]
     return Group(*lines[:-1])
@@ -89,11 +89,10 @@ def _sums(e: Explanation, width: int, marks: Marks) -> list[Text]:
         lines.append(line)
         if len(meaning) > room:
             lines += [Text(f"    {part}", style="dim") for part in textwrap.wrap(meaning, width - 4)]
-    known, error = forecast(e), _error(e)
     style = "yellow" if e.forecast is not None and e.forecast.is_low else "bold"
-    notes = [*((line, style) for line in textwrap.wrap(known, width))]
-    notes += [(line, "dim") for text in (error, provenance(e)) for line in textwrap.wrap(text, width)]
-    return [*lines, Text(), *(Text(marks.write(line), style=style) for line, style in notes)]
+    notes = (forecast(e), style), (_error(e), "dim"), (provenance(e), "dim")
+    footer = [Text(line, style=style) for note, style in notes for line in textwrap.wrap(marks.write(note), width)]
+    return [*lines, Text(), *footer]
 
 
 def _error(e: Explanation) -> str:
