@@ -157,7 +157,7 @@ def test_first_views_side_by_side_share_one_legend_and_one_set_of_controls(layer
 
 def test_first_options_are_folded_on_phones(layers, saved, chromium):
     with visit(chromium, saved(layers), viewport=PHONE) as page:
-        threshold, summary = page.get_by_label("Threshold"), page.get_by_text("View options", exact=True)
+        threshold, summary = page.get_by_label("Threshold"), page.get_by_text("More", exact=True)
         assert not threshold.is_visible()
         summary.click()
         assert threshold.is_visible()
@@ -181,3 +181,22 @@ def test_first_one_level_has_no_control_and_units_are_called_by_their_names(save
     with visit(chromium, saved(tokens().at(("word", "sentence")))) as page:
         assert page.get_by_role("radio").count() == 0
         assert "Point at a word or sentence" in page.locator(".pl-readout").inner_text()
+
+
+def test_words_keep_their_widths_in_a_picture_that_is_hidden_at_first(guitar, saved, chromium):
+    with visit(chromium, saved(guitar), viewport=WIDE) as page:
+        page.evaluate(
+            """() => {
+              const payload = JSON.parse(document.getElementById("pairlens-payload").textContent);
+              const place = document.querySelector("main").appendChild(document.createElement("div"));
+              place.hidden = true; // as a notebook's frame before its first layout
+              pairlens.show(place, payload);
+              place.hidden = false;
+            }"""
+        )
+        page.locator(".pl-texts").nth(1).locator(".pl-link").first.wait_for(state="attached")
+        widths = page.locator(".pl-unit").evaluate_all(
+            "nodes => nodes.map((node) => node.getBoundingClientRect().width)"
+        )
+        half = len(widths) // 2
+        assert widths[half:] == pytest.approx(widths[:half], abs=0.5)

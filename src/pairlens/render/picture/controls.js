@@ -7,7 +7,7 @@ function makeControls(shared) {
   const { views } = shared.payload;
   const options = make("div", { className: "pl-options" }, makeThreshold(shared));
   if (views.some(hasSpecial)) options.append(makeSpecial(shared));
-  const folded = make("details", { className: "pl-fold" }, make("summary", {}, "View options"), options);
+  const folded = make("details", { className: "pl-fold" }, make("summary", {}, "More"), options);
   const levels = shared.levels.length > 1 ? [makeLevels(shared)] : [];
   return make("div", { className: "pl-controls" }, ...levels, folded, makeTheme(shared));
 }

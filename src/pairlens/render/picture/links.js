@@ -70,7 +70,7 @@ function placeOnLink(from, to, bend, active, { top, bottom }, numbers) {
   const steps = [0.5, 0.62, 0.38, 0.74, 0.26, 0.86, 0.14];
   if (active) steps.sort((t, u) => (active.side === "a" ? u - t : t - u));
   const isFree = ({ x, y }) =>
-    y > top && y < bottom && !numbers.some((other) => Math.abs(other.x - x) < 48 && Math.abs(other.y - y) < 12);
+    y > top && y < bottom && !numbers.some((other) => Math.abs(other.x - x) < 54 && Math.abs(other.y - y) < 12);
   return steps.map(at).find(isFree) || null;
 }
 

@@ -81,7 +81,7 @@ function makeRoom({ spans }) {
   const narrow = numbered.filter((span) => !span.style.paddingInline);
   const missing = narrow.map((span) => {
     const { width } = span.getBoundingClientRect();
-    return NUMBER_WIDTH * span.dataset.without.length - width;
+    return width && NUMBER_WIDTH * span.dataset.without.length - width; // a hidden picture has no widths yet
   });
   narrow.forEach((span, n) => {
     if (missing[n] > 0) span.style.paddingInline = `calc(0.14em + ${(missing[n] / 2).toFixed(1)}px)`;
