@@ -290,30 +290,3 @@ def test_dtype_names(tiny):
     with pytest.raises(InputError, match="float32, float64"):
         Lens(zoo.encoder("bert"), dtype="float16")
     assert "layers=3" in repr(tiny)
-
-
-def test_zooming_is_the_word_level_where_it_looks_and_sentences_elsewhere():
-    lens = Lens(zoo.encoder("bert"), dtype="float64")
-    a = "The coffee here is not good. Nobody listens! The train is late."
-    b = "This coffee is bad. I think so; do you?"
-    options: Any = {"layer": 1, "rule": GaussLegendre(3)}
-    words, sentences = (lens.explain(a, b, level=level, **options) for level in ("word", "sentence"))
-    fine = lens.zoom(a, b, pairs=1, **options)
-    best = next(pair for pair in sentences.top(99) if pair.a.kind == pair.b.kind == "text")
-    for side, text in (("a", a), ("b", b)):
-        chosen = getattr(best, side)
-        found = [u for u in getattr(fine, f"units_{side}") if u.kind == "text"]
-        inside = [u.text for u in found if chosen.start <= u.start < chosen.end]
-        own = [u for u in getattr(words, f"units_{side}") if u.kind == "text"]
-        assert inside == [u.text for u in own if chosen.start <= u.start < chosen.end]
-        assert len(found) == len(inside) + len(units.sentences(text)) - 1
-    places = {(p.a.start, p.a.end, p.b.start, p.b.end): p.value for p in words.top(9999)}
-    shared = [(p, places[key]) for p in fine.top(9999) if (key := (p.a.start, p.a.end, p.b.start, p.b.end)) in places]
-    assert len(shared) > 20
-    for pair, value in shared:
-        assert pair.value == pytest.approx(value, abs=1e-9)
-    np.testing.assert_allclose(fine.at("sentence").matrix, sentences.matrix, atol=1e-9)
-    with pytest.raises(InputError, match="leave level out"):
-        lens.zoom(a, b, level="word")
-    with pytest.raises(InputError, match="path method"):
-        lens.zoom(a, b, method="shapley")

@@ -8,6 +8,8 @@ lens.explain("The coffee here is not good.", "This coffee is bad.")
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,6 +40,13 @@ if TYPE_CHECKING:
     from pairlens.text.units import Unit
 
 __version__ = "0.1.0"
+
+# OpenMP threads that spin while they wait make a pair take 30 seconds instead of 2 when another process uses the cores;
+# threads that sleep at once are a fifth slower on idle cores. So they spin for a moment, then sleep. OpenMP reads this
+# once, when torch is loaded.
+if "torch" not in sys.modules and "OMP_WAIT_POLICY" not in os.environ:
+    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+    os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 _HOMES = {
     "pairlens.adjusted.training": ("adjust",),

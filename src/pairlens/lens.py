@@ -11,8 +11,8 @@ import torch
 from pairlens.attribution import similarity
 from pairlens.attribution.contrast import Contrast
 from pairlens.attribution.contributions import Contributions, deletes
-from pairlens.attribution.decomposer import Decomposer, Job
-from pairlens.attribution.explanation import Explanation, Pair
+from pairlens.attribution.decomposer import Decomposer
+from pairlens.attribution.explanation import Explanation
 from pairlens.attribution.options import ExplainOptions, Options, resolve_treatment
 from pairlens.attribution.similarity import MEASURES
 from pairlens.attribution.stream import Roles, both_roles, stream_contributions, stream_explanations, texts_in
@@ -22,7 +22,7 @@ from pairlens.methods import Method, choose_method
 from pairlens.model import EmbeddingFunction, Encoder
 from pairlens.quadrature import Rule
 from pairlens.shapes import Array
-from pairlens.text import Level, zoomed
+from pairlens.text import Level
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -169,8 +169,9 @@ class Lens:
             reference_terms: "keep" (default for methods that delete units), "project" (default for the others), "shift"
                 (their default for adjusted models) or "ignore".
             measure: "cosine" or "dot"; the model's own by default.
-            level: "word" (default), "token" (not for a black box), "sentence" or character spans
-                `[(0, 5), (6, 20)]`; a pair gives each text its own.
+            level: "word", "token" (not for a black box), "sentence", "zoom" or character spans `[(0, 5), (6, 20)]`; a
+                pair gives each text its own. "zoom" gives sentences, and the words of those that matter most for the
+                score. By default "word", and "zoom" for texts of more than 48 words.
             rule: `Adaptive(tol)`, `GaussLegendre(n)` or `Riemann(n)`, for methods that integrate; `Adaptive(tol)` by
                 default.
             tol: the largest relative gap of either text, likewise; of both together for adjusted models, so that the
@@ -200,38 +201,6 @@ class Lens:
                 progress=False,
             )
         )
-
-    def zoom(self, a: str, b: str, *, pairs: int = 3, **options: Any) -> Explanation:
-        """Coarse to fine, for long texts: all sentences, and inside the strongest pairs of sentences the words.
-
-        The strongest pairs are found at sentence level first; the rest of the text stays in sentences, so the cost
-        follows the few words that are looked into. Path methods are exact at each level: the same numbers as at word
-        level, those of other sentences summed.
-
-        Args:
-            a: one text.
-            b: the other.
-            pairs: how many pairs of sentences to look into, those of either sign.
-            options: as for `explain`, but for level; the method must be one whose levels add up.
-
-        Returns:
-            One explanation, whose units are words in some places and sentences in others; `at("sentence")` sums it up.
-
-        Example:
-            >>> e = Lens().zoom("It rained. We stayed at home.", "Nobody went out. The sun was hot.", pairs=1, layer=5)
-            >>> [unit.text for unit in e.units_a if unit.kind == "text"]
-            ['It rained.', 'We', 'stayed', 'at', 'home', '.']
-        """
-        if "level" in options:
-            raise InputError("zoom goes from sentences to words by itself; leave level out, or use explain.")
-        options = {"method": None if "layer" in options else "integrated-jacobian", **options}
-        if choose_method(options["method"] or "integrated-jacobian", None, None).deletes:
-            raise InputError("with deletions a sentence is not the sum of its words; zoom wants a path method.")
-        coarse = self.explain(a, b, level="sentence", **options)
-        strongest = [pair for pair in coarse.top(max(1, coarse.matrix.size)) if _plain(pair)]
-        chosen = strongest[: whole("zoom's pairs", pairs, 1)]
-        levels = (zoomed(a, [pair.a for pair in chosen]), zoomed(b, [pair.b for pair in chosen]))
-        return self.explain(a, b, level=levels, **options)
 
     def explain_many(
         self,
@@ -313,7 +282,7 @@ class Lens:
         """
         resolved = self.resolve(**{"method": "integrated-jacobian", **options})
         decomposer = self._decomposer(resolved)
-        jobs = map(Job.of, (a, b), both_roles(roles), resolved.levels, resolved.prompts)
+        jobs = map(decomposer.job, (a, b), both_roles(roles), resolved.levels, resolved.prompts)
         sides = [decomposer.decompose_features(job, unit) for job, unit in zip(jobs, (unit_a, unit_b), strict=True)]
         return similarity.matrix_alone(*sides, **resolved.treatment)
 
@@ -323,7 +292,3 @@ class Lens:
 
     def _decomposer(self, options: Options) -> Decomposer:
         return Decomposer(self.encoder, options.method, options.rule, options.space, strict=self.strict)
-
-
-def _plain(pair: Pair) -> bool:
-    return pair.a.kind == pair.b.kind == "text"

@@ -38,6 +38,7 @@ class Contributions:
         tried_embeddings: what was left, (tried, dim), float32.
         tried_predictions: the same as predicted by a fit that has not seen it, (tried, dim), float32, or None.
         tried_with_compounds: likewise by a fit with compounds, or None.
+        tried_weights: what each deletion counts in a forecast, (tried,), where they are of several kinds; else None.
         truncated: the text was longer than the model takes.
         settings: model, method, layer, reference, space, level, rule, nodes, role, dtype.
     """
@@ -57,6 +58,7 @@ class Contributions:
     tried_embeddings: Array | None = None
     tried_predictions: Array | None = None
     tried_with_compounds: Array | None = None
+    tried_weights: Array | None = None
     truncated: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -124,8 +126,11 @@ def predicts(settings: Mapping[str, Any]) -> bool:
 
 
 def summed(settings: Mapping[str, Any], sums: Array) -> dict[str, str]:
-    """A note for the settings of summed units: for methods that delete, a coarser level is another game, not a sum."""
-    if not deletes(settings) or sums.shape[0] == sums.shape[1]:
+    """A note for the settings of summed units: for methods that delete, a coarser level is another game, not a sum.
+
+    Only the words of a zoomed text add up to what its sentences have.
+    """
+    if not deletes(settings) or sums.shape[0] == sums.shape[1] or settings.get("level") == "zoom":
         return {}
     return {"sums": settings.get("sums") or f"summed from {_plural(settings.get('level', 'token'))}"}
 

@@ -13,7 +13,9 @@ from pairlens import progress
 from pairlens.attribution.contributions import Contributions
 from pairlens.autodiff import Steps, together
 from pairlens.errors import InputError, TruncationWarning, UnknownTokensWarning, warn, whole
+from pairlens.attribution.zoom import Inside, has_sentences, is_long, open_sentences, words_of
 from pairlens.methods import Batch, Decomposition, Method, default_method
+from pairlens.methods.sampled import Sampled
 from pairlens.model import Text
 from pairlens.quadrature import Rule
 from pairlens.text import Level, Span, Unit, group, level_spans, plain_level
@@ -25,12 +27,16 @@ CACHE_BYTES = 2**32
 
 
 class Job(NamedTuple):
-    """A text to decompose, in a role, at a level, with a prompt (None: the role's)."""
+    """A text to decompose, in a role, at a level, with a prompt (None: the role's).
+
+    Where it `zooms`, its level is that of sentences, of which some are then opened.
+    """
 
     text: str
     role: str | None
     spans: str | tuple[Span, ...]
     prompt: str | None = None
+    zooms: bool = False
 
     @classmethod
     def of(cls, text: Any, role: str | None, level: Level, prompt: str | None = None) -> Job:
@@ -68,6 +74,54 @@ class Decomposer:
         self.strict = strict
         self._cache: OrderedDict[Job, Contributions] = OrderedDict()
         self._cached_bytes = 0
+
+    def job(self, text: Any, role: str | None, level: Level | None, prompt: str | None = None) -> Job:
+        """The job for a text and a level that a user gave; None means words or, in long texts, "zoom"."""
+        if level is not None and level != "zoom":
+            return Job.of(text, role, level, prompt)
+        job = Job.of(text, role, "word", prompt)
+        if isinstance(self._method(role), Sampled):
+            zooms = is_long(text) if level is None else has_sentences(text)
+            return job._replace(spans="sentence", zooms=True) if zooms else job
+        if level == "zoom":
+            raise InputError(
+                "level='zoom' goes from sentences to words by deletions, with method='banzhaf' or 'shapley'; methods "
+                "that integrate add up at every level: use level='word', and at('sentence')."
+            )
+        return job
+
+    def open_sentences(
+        self, jobs: Sequence[Job], contributions: Sequence[Contributions], chosen: Sequence[Sequence[Unit]]
+    ) -> list[Contributions]:
+        """The contributions of texts, in those that zoom with the words of some sentences.
+
+        Args:
+            jobs: the texts.
+            contributions: what `decompose` returned for each.
+            chosen: the sentences to open in each.
+        """
+        wanted = [(job, unit) for job, units in zip(jobs, chosen, strict=True) if job.zooms for unit in units]
+        inside = self._words_inside(list(dict.fromkeys(wanted)))
+        return [
+            open_sentences(c, {unit: inside[job, unit] for unit in units} if job.zooms else {})
+            for job, c, units in zip(jobs, contributions, chosen, strict=True)
+        ]
+
+    def _words_inside(self, places: Sequence[tuple[Job, Unit]]) -> dict[tuple[Job, Unit], Inside]:
+        """The words of sentences, by deletions inside each of them."""
+        inside: dict[tuple[Job, Unit], Inside] = {}
+        for batch in (places[i : i + BATCH] for i in range(0, len(places), BATCH)):
+            role = batch[0][0].role
+            texts = [self.encoder.read(job.text, job.role, job.prompt) for job, _ in batch]
+            words = [words_of(text.text, text.units, unit) for text, (_, unit) in zip(texts, batch, strict=True)]
+            labels, counts = [index for _, index in words], [len(units) for units, _ in words]
+            space = self.encoder.space(role, self.space, path=False)
+            method = self._method(role)
+            done = method.decompose(self.encoder, Batch(texts, labels, counts, space), self.rule)
+            inside |= {
+                place: Inside(units, part) for place, (units, _), part in zip(batch, words, done, strict=True)
+            }
+        return inside
 
     def decompose(self, jobs: Sequence[Job]) -> Mapping[Job, Contributions]:
         """The contributions of all these texts; the mapping may hold earlier texts too."""

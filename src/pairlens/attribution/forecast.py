@@ -58,7 +58,7 @@ def cross_validate(a: ScoredText, b: ScoredText) -> Forecast | None:
     if tried_a is None or tried_b is None or tried_a.predictions is None or tried_b.predictions is None:
         return None
     keep_a, keep_b = (float(text.settings.get("keep", KEEP)) for text in (a, b))
-    weights_a, weights_b = _weights(tried_a, keep_a), _weights(tried_b, keep_b)
+    weights_a, weights_b = trial_weights(tried_a, keep_a), trial_weights(tried_b, keep_b)
     if weights_a is None or weights_b is None:
         return None
     weights = np.outer(weights_a, weights_b)
@@ -101,8 +101,10 @@ def measured_scores(a: ScoredText, b: ScoredText) -> dict[str, Array | None]:
     }
 
 
-def _weights(trials: Trials, keep: float) -> Array | None:
+def trial_weights(trials: Trials, keep: float) -> Array | None:
     """The weights that make the deletions tried stand for random ones, (tried,); None where they are too few."""
+    if trials.weights is not None:
+        return trials.weights
     kept = trials.kept[:, ~trials.kept.all(0)]
     if len(kept) < 2 ** kept.shape[1] and ((~kept).sum(1) > 1).sum() < FEWEST:
         return None

@@ -36,7 +36,7 @@ class Options:
         rule: the quadrature rule, for methods that integrate.
         reference_terms: "project", "shift", "keep" or "ignore".
         measure: "cosine" or "dot".
-        levels: the levels of the first and the second text.
+        levels: the levels of the first and the second text; None for words or, in long texts, "zoom".
         prompts: the prompts of the first and the second text; None for those of their roles.
     """
 
@@ -44,7 +44,7 @@ class Options:
     rule: Rule
     reference_terms: str
     measure: str
-    levels: tuple[Level, Level]
+    levels: tuple[Level | None, Level | None]
     prompts: tuple[str | None, str | None] = (None, None)
 
     @classmethod
@@ -75,7 +75,7 @@ class Options:
         if rule is None and encoder.adjusted:
             # The matrix is to make up the score itself, so both texts' gaps together, 2 t + t², must be within tol.
             checked = Adaptive(tol / (2 + tol))
-        levels = both_levels(_level(encoder, level))
+        levels = (None, None) if level is None else both_levels(_level(encoder, level))
         return cls(chosen, checked, treatment, measure, levels, _both_prompts(encoder, prompt, prompt_name))
 
     @property
@@ -124,9 +124,7 @@ def _both_prompts(encoder: Any, prompt: Any, name: Any) -> tuple[str | None, str
 
 
 def _level(encoder: Any, level: Any) -> Any:
-    """The level asked for, by default words."""
-    if level is None:
-        return "word"
+    """The level asked for, checked."""
     if encoder.finest_level == "word" and "token" in both_levels(level):
         raise InputError(f"{encoder.name} is a black box, whose tokens are unknown: level is 'word' or 'sentence'.")
     return level

@@ -156,13 +156,13 @@ def _treat(c: Contributions, reference_terms: str, measure: str) -> ScoredText:
 
 
 def _scaled_trials(c: Contributions, scale: float) -> Trials | None:
-    """The deletions that were tried on a text, times a factor; compounds are no units to delete."""
+    """The deletions that were tried on a text, times a factor; compounds and sentences are no units to delete."""
     if c.tried is None or c.tried_embeddings is None:
         return None
-    plain = [unit.kind != "compound" for unit in c.units]
+    plain = [unit.kind not in ("compound", "sentence") for unit in c.units]
     factor = np.float32(scale)
     predictions, richer = (None if a is None else a * factor for a in (c.tried_predictions, c.tried_with_compounds))
-    return Trials(c.tried[:, plain], c.tried_embeddings * factor, predictions, richer)
+    return Trials(c.tried[:, plain], c.tried_embeddings * factor, predictions, richer, c.tried_weights)
 
 
 def _check_space(c: Contributions, reference_terms: str, measure: str) -> None:

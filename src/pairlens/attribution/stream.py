@@ -14,6 +14,7 @@ from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.decomposer import Decomposer, Job
 from pairlens.attribution.explanation import Explanation
 from pairlens.attribution.options import Options
+from pairlens.attribution.zoom import strongest_sentences
 from pairlens.errors import InputError, whole
 
 FEW = 8
@@ -27,7 +28,7 @@ def stream_contributions(
 ) -> Iterator[Contributions]:
     """The contributions of texts, in order, with the options for first texts."""
     level, prompt = options.levels[0], options.prompts[0]
-    for jobs in windows(texts, window, progress, "texts", lambda text: Job.of(text, role, level, prompt)):
+    for jobs in windows(texts, window, progress, "texts", lambda text: decomposer.job(text, role, level, prompt)):
         done = decomposer.decompose(jobs)
         yield from (done[job] for job in jobs)
 
@@ -45,7 +46,7 @@ def stream_explanations(
 
     def job(side: int, text: str) -> Job:
         if (side, text) not in jobs:
-            jobs[side, text] = Job.of(text, roles[side], options.levels[side], options.prompts[side])
+            jobs[side, text] = decomposer.job(text, roles[side], options.levels[side], options.prompts[side])
         return jobs[side, text]
 
     def explain(batch: Sequence[Sequence[str]]) -> Iterator[Explanation]:
@@ -60,7 +61,13 @@ def stream_explanations(
                 yield from explain(half)
             return
         firsts, seconds = ([done[job] for job in side] for side in sides)
-        yield from similarity.explain_all(firsts, seconds, many=many, **options.treatment)
+        explained = similarity.explain_all(firsts, seconds, many=many, **options.treatment)
+        if any(job.zooms for side in sides for job in side):
+            chosen = [[strongest_sentences(e, side) for side in ("a", "b")] for e in explained]
+            firsts = decomposer.open_sentences(sides[0], firsts, [sentences for sentences, _ in chosen])
+            seconds = decomposer.open_sentences(sides[1], seconds, [sentences for _, sentences in chosen])
+            explained = similarity.explain_all(firsts, seconds, many=many, **options.treatment)
+        yield from explained
 
     for batch in windows(pairs, window, progress, "pairs", texts_of):
         jobs.clear()

@@ -66,11 +66,6 @@ def main() -> None:
     # Messages of transformers and tokenizers while they load are not about the user's texts. Errors are still raised.
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    # OpenMP threads that spin while they wait make a pair take 30 seconds instead of 2 when another process uses the
-    # cores; threads that sleep at once are a fifth slower on idle cores. So they spin for a moment, then sleep.
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
-        os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a character that the terminal lacks becomes a question mark

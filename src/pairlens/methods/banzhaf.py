@@ -18,6 +18,8 @@ KEEP = 0.82
 units; 0.75 to 0.85 are within 0.02 of each other in R² (docs/faithfulness.md)."""
 FEWEST, MOST = 48, 400
 """The smallest and the largest number of subsets tried by default."""
+LONG = 8
+"""From this many tokens a unit on, as for sentences, forward passes are long, and 2 for each unit and 6 more do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +32,7 @@ class Banzhaf(Sampled):
     Attributes:
         keep: the probability that a unit stays, in the deletions that are to be predicted.
         passes: forward passes per text; by default 4 for each unit but the first three, or 8 per unit with compounds,
-            between 48 and 400. A text with fewer subsets is solved exactly.
+            between 48 and 400; for long units such as sentences 2 per unit and 6 more. A text with fewer subsets is solved exactly.
         compounds: up to this many pairs of units that act together ("not … good") get a row of their own, each while
             that improves the prediction of held-out deletions.
 
@@ -66,13 +68,15 @@ class Banzhaf(Sampled):
         less = math.sqrt(self.keep * (1 - self.keep) / players)
         return DeletionSampler(players, random, max(self.keep - less, self.keep / 2))
 
-    def fit(self, tried: Array, values: Array) -> Fit:
-        """The linear model of the subsets tried, from their embeddings."""
-        return banzhaf(tried, values, self.keep, self.compounds)
+    def fit(self, tried: Array, values: Array, sizes: Array | None = None) -> Fit:
+        """The linear model of the subsets tried; see `Sampled.fit`."""
+        return banzhaf(tried, values, self.keep, self.compounds, sizes)
 
-    def budget(self, players: int) -> int:
-        """The forward passes that a text of this many units gets."""
+    def budget(self, players: int, tokens: int = 0) -> int:
+        """The forward passes that a text of this many units and tokens gets."""
         if self.passes is not None:
             return max(self.passes, players + 1)
+        if tokens >= LONG * players:
+            return max(16, 2 * players + 6)
         wanted = 8 * players if self.compounds else 4 * players - 12
         return min(max(FEWEST, wanted), max(MOST, players + FEWEST))

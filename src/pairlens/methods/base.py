@@ -22,7 +22,7 @@ class Batch:
 
     Attributes:
         texts: the texts as the model reads them; of one length unless the method deletes.
-        labels: for every token of every text, the unit it belongs to.
+        labels: for every token of every text, the unit it belongs to; for methods that delete, `FIXED` if it stays.
         counts: how many units every text has, those without a token included.
         space: the embedding to decompose, "unit", "output" or "raw".
     """
@@ -47,12 +47,14 @@ class Trials(NamedTuple):
         predictions: these embeddings as predicted by a fit that has not seen them, (tried, dim); None where the method
             fits nothing.
         compound_predictions: likewise, with compounds; None where they were not fitted for comparison.
+        weights: what each deletion counts in a forecast, (tried,); None for its share of random deletions.
     """
 
     kept: Array
     embeddings: Array
     predictions: Array | None = None
     compound_predictions: Array | None = None
+    weights: Array | None = None
 
 
 @dataclass(frozen=True)

@@ -51,12 +51,18 @@ class Sampled(Method):
         """What draws the subsets of one text."""
 
     @abstractmethod
-    def fit(self, tried: Array, values: Array) -> Fit:
-        """The linear model of the subsets tried, from their embeddings."""
+    def fit(self, tried: Array, values: Array, sizes: Array | None = None) -> Fit:
+        """The linear model of the subsets tried.
+
+        Args:
+            tried: the subsets, (tried, players), booleans.
+            values: their embeddings, (tried, dim).
+            sizes: the tokens of each player, if they are a part of the text; None if they are all of it.
+        """
 
     @abstractmethod
-    def budget(self, players: int) -> int:
-        """The forward passes that a text of this many units gets."""
+    def budget(self, players: int, tokens: int = 0) -> int:
+        """The forward passes that a text of this many units and tokens gets."""
 
     def with_passes(self, passes: int | None) -> Self:
         """The same method with another budget of forward passes; None is its default budget."""
@@ -66,10 +72,13 @@ class Sampled(Method):
         """One decomposition per text of the batch; `rule` is ignored. `nodes` counts forward passes."""
         deletions = encoder.deletions(batch.texts, batch.labels, batch.space)
         estimates = [
-            _Estimate(self, text.text, len(players))
-            for text, players in zip(batch.texts, deletions.players, strict=True)
+            _Estimate(self, text.text, sizes, part=fixed > 0)
+            for text, sizes, fixed in zip(batch.texts, deletions.sizes, deletions.fixed, strict=True)
         ]
-        budgets = [self.budget(len(players)) for players in deletions.players]
+        budgets = [
+            self.budget(len(sizes), int(sizes.sum()) + fixed)
+            for sizes, fixed in zip(deletions.sizes, deletions.fixed, strict=True)
+        ]
         unfinished = list(range(len(estimates)))
         reached, until = 0.0, 0.9 if self.error is None else 0.5
         while unfinished:
@@ -103,19 +112,20 @@ class _Estimate:
 
     fit: Fit
 
-    def __init__(self, method: Sampled, text: str, players: int) -> None:
+    def __init__(self, method: Sampled, text: str, sizes: Array, *, part: bool) -> None:
         self._method = method
         self._text = text
+        self._sizes = sizes if part else None
         # Seeded by the text, so that a result does not depend on the other texts of the batch.
         random = np.random.default_rng(zlib.crc32(text.encode()) ^ method.seed * 2654435761 % 2**32)
-        self.sampler = method.sampler(players, random)
+        self.sampler = method.sampler(len(sizes), random)
         self._embeddings = np.zeros((0, 0))
 
     def learn(self, embeddings: Array) -> None:
         """Add the embeddings of the subsets drawn last, and fit again."""
         if len(embeddings):
             self._embeddings = np.concatenate([self._embeddings.reshape(-1, embeddings.shape[1]), embeddings])
-            self.fit = self._method.fit(self.sampler.tried, self._embeddings)
+            self.fit = self._method.fit(self.sampler.tried, self._embeddings, self._sizes)
 
     def is_precise(self) -> bool:
         """Whether the standard errors are small enough; raises where that would take more than `MOST_PASSES`."""

@@ -51,15 +51,15 @@ class Shapley(Sampled):
         """What draws the subsets of one text."""
         return BalancedSampler(players, random)
 
-    def fit(self, tried: Array, values: Array) -> Fit:
-        """The linear model of the subsets tried, from their embeddings."""
+    def fit(self, tried: Array, values: Array, sizes: Array | None = None) -> Fit:
+        """The linear model of the subsets tried; see `Sampled.fit`."""
         return shapley(tried, values)
 
     def with_passes(self, passes: int | None) -> Shapley:
         """The same method with another budget of forward passes; None keeps that of `permutations`, if any."""
         return replace(self, passes=passes, permutations=self.permutations if passes is None else None)
 
-    def budget(self, players: int) -> int:
+    def budget(self, players: int, tokens: int = 0) -> int:
         """The forward passes that a text of this many units gets."""
         if self.permutations is not None:
             return self.permutations * players

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from pairlens.model.bundled import DEFAULT_MODEL, offline_model
     from pairlens.model.encoder import Encoder
     from pairlens.model.function import EmbeddingFunction
-    from pairlens.model.protocol import EmbeddingModel
+    from pairlens.model.protocol import FIXED, EmbeddingModel
     from pairlens.model.tokenize import Text
 
 _HOMES = {
+    "FIXED": "protocol",
     "DEFAULT_MODEL": "bundled",
     "EmbeddingFunction": "function",
     "EmbeddingModel": "protocol",
@@ -26,7 +27,7 @@ _HOMES = {
     "offline_model": "bundled",
 }
 
-__all__ = ["DEFAULT_MODEL", "EmbeddingFunction", "EmbeddingModel", "Encoder", "Text", "offline_model"]
+__all__ = ["DEFAULT_MODEL", "FIXED", "EmbeddingFunction", "EmbeddingModel", "Encoder", "Text", "offline_model"]
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,7 @@ from pairlens import progress
 from pairlens.model.gates import Gates, Positions, gated
 from pairlens.model.loaded import LoadedModel
 from pairlens.model.pooling import pooling_weights
-from pairlens.model.protocol import Deletions
+from pairlens.model.protocol import FIXED, Deletions
 from pairlens.model.reference import reference_ids, reference_token
 from pairlens.model.route import Route
 from pairlens.model.tokenize import Text
@@ -38,7 +38,7 @@ class TokenDeletions:
     Args:
         embed: takes, for every forward pass, the index of its text and which tokens stay; returns (passes, dim).
         texts: texts of one role.
-        labels: for every token of every text, the unit it belongs to.
+        labels: for every token of every text, the unit it belongs to, or `FIXED`.
     """
 
     def __init__(
@@ -49,12 +49,16 @@ class TokenDeletions:
     ) -> None:
         self._embed = embed
         self.players: list[list[int]] = []
+        self.sizes: list[Array] = []
+        self.fixed: list[int] = []
         self._members: list[Array] = []
         for text, row in zip(texts, labels, strict=True):
-            free = ~np.array(text.kept)
+            free = ~np.array(text.kept) & (np.array(row) != FIXED)
             players = sorted({unit for unit, is_free in zip(row, free, strict=True) if is_free})
             self.players.append(players)
             self._members.append((np.array(players)[:, None] == np.array(row)) & free)
+            self.sizes.append(self._members[-1].sum(1))
+            self.fixed.append(list(row).count(FIXED))
 
     def embeddings(self, subsets: Sequence[Array]) -> list[Array]:
         """Return the embeddings of what is left: for every text, (subsets, players) booleans to (subsets, dim)."""
@@ -72,7 +76,7 @@ class ForwardPasses(LoadedModel):
     """A loaded model with its plain forward passes, in batches that fit into memory."""
 
     def deletions(self, texts: Sequence[Text], labels: Sequence[Sequence[int]], space: str) -> Deletions:
-        """Return the embeddings of texts of one role with units deleted; `labels` has the unit of every token."""
+        """Return the embeddings of texts of one role with units deleted; see `EmbeddingModel.deletions`."""
         return TokenDeletions(lambda rows, keeps: self.encode(texts, rows, keeps, space), texts, labels)
 
     def outputs(self, texts: Sequence[Text]) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pairlens import progress
 from pairlens.errors import InputError, ModelError, NumericalError
-from pairlens.model.protocol import Deletions
+from pairlens.model.protocol import FIXED, Deletions
 from pairlens.model.tokenize import Text, check_text
 from pairlens.shapes import Array
 from pairlens.text import Unit, level_spans
@@ -92,7 +92,7 @@ class EmbeddingFunction:
         return Text(text, None, "", {}, tokens, units, truncated=False, kept=kept)
 
     def deletions(self, texts: Sequence[Text], labels: Sequence[Sequence[int]], space: str) -> Deletions:
-        """Return the vectors of texts with characters cut out; `labels` has the unit of every word."""
+        """Return the vectors of texts with characters cut out; see `EmbeddingModel.deletions`."""
         return _CharacterDeletions(self.embed, self._empty, texts, labels, normalize=space == "unit")
 
     def outputs(self, texts: Sequence[Text]) -> Array:
@@ -168,7 +168,11 @@ class _CharacterDeletions:
         self._texts = texts
         self._labels = [np.array(row) for row in labels]
         self._normalize = normalize
-        self.players = [sorted(set(row)) for row in labels]
+        self.players = [sorted(set(row) - {FIXED}) for row in labels]
+        self.sizes = [
+            (np.array(players)[:, None] == row).sum(1) for players, row in zip(self.players, self._labels, strict=True)
+        ]
+        self.fixed = [int((row == FIXED).sum()) for row in self._labels]
 
     def embeddings(self, subsets: Sequence[Array]) -> list[Array]:
         """Return the vectors of what is left: for every text, (subsets, players) booleans to (subsets, dim)."""
@@ -184,7 +188,7 @@ class _CharacterDeletions:
     def _left(self, index: int, units: Array) -> str:
         """Return what is left of a text if only these units stay."""
         text, labels = self._texts[index], self._labels[index]
-        stay = np.isin(labels, units)
+        stay = np.isin(labels, units) | (labels == FIXED)
         if stay.all():
             return text.text
         if not stay.any():

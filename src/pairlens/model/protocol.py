@@ -10,15 +10,23 @@ from pairlens.model.tokenize import Text
 from pairlens.shapes import Array
 
 
+FIXED = -1
+"""The label of a token that belongs to no unit: it is never deleted."""
+
+
 @runtime_checkable
 class Deletions(Protocol):
     """Deletions in several texts, embedded together so that the forward passes run in batches.
 
     Attributes:
         players: for every text, the units that can be deleted; a subset has a boolean for each of them.
+        sizes: for every text, the tokens of each of these units; a function's tokens are words.
+        fixed: for every text, how many of its tokens belong to no unit and always stay.
     """
 
     players: list[list[int]]
+    sizes: list[Array]
+    fixed: list[int]
 
     def embeddings(self, subsets: Sequence[Array]) -> list[Array]:
         """Return the embeddings of what is left: for every text, (subsets, players) booleans to (subsets, dim)."""
@@ -108,5 +116,11 @@ class EmbeddingModel(Protocol):
         ...
 
     def deletions(self, texts: Sequence[Text], labels: Sequence[Sequence[int]], space: str) -> Deletions:
-        """Return the embeddings of texts with some of their units deleted; `labels` has the unit of every token."""
+        """Return the embeddings of texts with some of their units deleted.
+
+        Args:
+            texts: the texts.
+            labels: the unit of every token; `FIXED` for tokens that always stay.
+            space: the embedding wanted.
+        """
         ...

@@ -6,8 +6,8 @@ near the whole text. `banzhaf` and `shapley` take these rows with the embeddings
 """
 
 from pairlens.subsets.banzhaf import banzhaf
-from pairlens.subsets.fit import Fit, deletion_weights
+from pairlens.subsets.fit import Fit, deletion_weights, squared_errors
 from pairlens.subsets.kriging import shapley
 from pairlens.subsets.sampling import BalancedSampler, DeletionSampler, SubsetSampler
 
-__all__ = ["BalancedSampler", "DeletionSampler", "Fit", "SubsetSampler", "banzhaf", "deletion_weights", "shapley"]
+__all__ = ["BalancedSampler", "DeletionSampler", "Fit", "SubsetSampler", "banzhaf", "deletion_weights", "shapley", "squared_errors"]

@@ -7,14 +7,14 @@ units stay.
 
 Where only some sets were tried, Gaussian process regression predicts the losses of all others. Its kernel is
 
-    k(D, D') = ((1 + i)^|D ∩ D'| - 1) / i + FREE |features in both|
+    k(D, D') = ((1 + i)^|D ∩ D'| - 1) / i + FREE |features in both| + closing term
 
 The first term gives every product of deletions a weight of its own, whose prior variance is smaller by the factor i for
 each further unit. The second term leaves the weights of the fitted features free, so that a text whose words add up is
-recovered exactly. The least-squares fit of the prediction has a closed form, because the expectation of a product of
+recovered exactly. The third term is there if only a part of the text can be deleted (closing.py). The least-squares fit of the prediction has a closed form, because the expectation of a product of
 independent deletions is a product. Sets that were tried enter with their measured losses: with all sets tried the fit
-is exact. Texts differ in how much their words interact and in what no other set can predict, so i and the nugget are
-those with the smallest error on held-out sets.
+is exact. Texts differ in how much their words interact and in what no other set can predict, so i, the nugget and the
+weight of the closing term are those with the smallest error on held-out sets.
 
 Errors have their size from the posterior variance of the prediction, times the variance that leave-one-out residuals
 show, and their directions from these residuals.
@@ -31,12 +31,15 @@ import numpy as np
 
 from pairlens import linalg
 from pairlens.shapes import Array
+from pairlens.subsets.closing import Closing
 from pairlens.subsets.fit import Fit, deletion_weights, in_sampled_size
 
 INTERACTIONS = (0.3, 0.1, 0.03, 0.01)
 """Prior variances of an interaction, relative to that of an interaction with one unit less."""
 NUGGETS = (0.01, 0.1, 1.0)
 """Parts of a loss's variance that other losses cannot predict, in units of a single word's variance."""
+CLOSINGS = (0.0, 1.0, 4.0, 16.0)
+"""Weights of the closing term, in units of a single word's variance."""
 LARGEST = 1e6
 """The largest interaction term of the kernel that leaves the inverse enough digits."""
 FREE = 1e4
@@ -49,7 +52,7 @@ COMPARED = 8
 """The number of compounds that are tried for comparison."""
 
 
-def banzhaf(tried: Array, values: Array, keep: float, compounds: int = 0) -> Fit:
+def banzhaf(tried: Array, values: Array, keep: float, compounds: int = 0, sizes: Array | None = None) -> Fit:
     """Weighted Banzhaf values from the values of the subsets tried.
 
     Args:
@@ -57,15 +60,16 @@ def banzhaf(tried: Array, values: Array, keep: float, compounds: int = 0) -> Fit
         values: the value of each subset, (tried, dim).
         keep: the probability that a player stays.
         compounds: the largest number of compounds; one is added while it helps to predict held-out sets.
+        sizes: the tokens of each player, if the text goes on after the players; None if they are the whole text.
     """
     n = tried.shape[1]
-    plain = _Regression(tried, values, keep, np.eye(n, dtype=bool))
+    plain = _Regression(tried, values, keep, np.eye(n, dtype=bool), sizes)
     if compounds:
-        return _Regression(tried, values, keep, plain.with_compounds(compounds), plain.prior).fit()
+        return _Regression(tried, values, keep, plain.with_compounds(compounds), sizes, plain.prior).fit()
     fit = plain.fit()
-    if not 3 <= n <= MOST_PLAYERS:
+    if sizes is not None or not 3 <= n <= MOST_PLAYERS:
         return fit
-    richer = _Regression(tried, values, keep, plain.with_compounds(COMPARED), plain.prior)
+    richer = _Regression(tried, values, keep, plain.with_compounds(COMPARED), sizes, plain.prior)
     return replace(fit, compound_predictions=richer.predictions())
 
 
@@ -75,10 +79,12 @@ class _Prior(NamedTuple):
     Attributes:
         interaction: the prior variance of an interaction, relative to that of one with a unit less.
         nugget: the part of a loss's variance that other losses cannot predict.
+        closing: the weight of the closing term.
     """
 
     interaction: float
     nugget: float
+    closing: float = 0.0
 
 
 class _Regression:
@@ -90,11 +96,20 @@ class _Regression:
         keep: the probability that a player stays.
         members: the features, (features, players), booleans: each is a set of players, present where all of them are
             deleted. Each player alone comes first, then compounds.
+        sizes: the tokens of each player, for the closing term; None for no such term.
         prior: the prior; None for the one with the smallest error on held-out sets.
     """
 
-    def __init__(self, tried: Array, values: Array, keep: float, members: Array, prior: _Prior | None = None) -> None:
-        self._keep, self._delete = keep, 1 - keep
+    def __init__(
+        self,
+        tried: Array,
+        values: Array,
+        keep: float,
+        members: Array,
+        sizes: Array | None,
+        prior: _Prior | None = None,
+    ) -> None:
+        self._keep, self._delete, self._tokens = keep, 1 - keep, sizes
         self._players = tried.shape[1]
         self._members = members
         self._weights = deletion_weights(tried, keep)
@@ -123,13 +138,16 @@ class _Regression:
         """The kernel of the sets tried under a prior, and its inverse with the nugget, (tried, tried)."""
         kernel = ((1 + prior.interaction) ** linalg.product(self._deleted, self._deleted.T) - 1) / prior.interaction
         kernel += FREE * linalg.product(self._present, self._present.T)
+        if prior.closing:
+            kernel += prior.closing * self._closing(self._members).between(self._deleted)
         return kernel, linalg.inverse(kernel + prior.nugget * np.eye(len(kernel)))
 
     def _best_prior(self) -> _Prior:
         """The prior with the smallest error on held-out sets."""
         largest, products = self._deleted.sum(1).max(), linalg.product(self._losses, self._losses.T)
         errors: dict[_Prior, float] = {}
-        for prior in itertools.starmap(_Prior, itertools.product(INTERACTIONS, NUGGETS)):
+        closings = (0.0,) if self._tokens is None else CLOSINGS
+        for prior in itertools.starmap(_Prior, itertools.product(INTERACTIONS, NUGGETS, closings)):
             if (1 + prior.interaction) ** largest <= LARGEST or prior.interaction == INTERACTIONS[-1]:
                 inverse = self._process(prior)[1]
                 squares = (linalg.product(inverse, products) * inverse).sum(1) / np.diag(inverse) ** 2
@@ -218,6 +236,8 @@ class _Regression:
         grown = (1 + interaction) ** inside * (1 + interaction * self._delete) ** outside
         expected = self._delete**sizes * (grown - 1) / interaction
         expected += FREE * linalg.product(self._present, self._gram(self._members, members))
+        if self.prior.closing:
+            expected += self.prior.closing * self._closing(members).with_features(self._deleted)
         return expected - linalg.product(self._kernel, known)
 
     def _noise(self, change: Array) -> tuple[Array, Array]:
@@ -250,7 +270,14 @@ class _Regression:
         i = self.prior.interaction
         grown = (q * q * (1 + i)) ** both * (q * (1 + i * q)) ** (union - both) * (1 + i * q * q) ** (n - union)
         expected = (grown - q ** (sizes[:, None] + sizes)) / i + FREE * linalg.product(gram, gram)
+        if self.prior.closing:
+            expected += self.prior.closing * self._closing(self._members).of_features
         return expected, q ** (2 * union) * (q * q + keep * keep) ** (n - union)
+
+    def _closing(self, members: Array) -> Closing:
+        """The closing term for some features."""
+        assert self._tokens is not None
+        return Closing(self._tokens, self._delete, members)
 
     def _to_kept(self) -> Array:
         """From vectors of "deleted" features to vectors that count while units stay, (features, features).

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast, get_args
 from pairlens.errors import InputError, choose
 from pairlens.text.segmentation import RUN, Span, sentences, trim, words
 
-Kind = Literal["text", "special", "prompt", "rest", "compound"]
+Kind = Literal["text", "special", "prompt", "rest", "compound", "sentence"]
 Level = str | Sequence[Span]
 """One of LEVELS, or spans of characters."""
 LEVELS = ("token", "word", "sentence")
@@ -25,9 +25,9 @@ class Unit:
     Args:
         text: the characters themselves; a special token's name.
         start, end: characters [start, end) of the caller's text.
-        kind: "text", "special", "prompt", "rest" (the tokens outside all given spans), or "compound" (units that act
-            together; they have rows of their own too).
-        parts: the spans of a compound's units.
+        kind: "text", "special", "prompt", "rest" (the tokens outside all given spans), "compound" (units that act
+            together; they have rows of their own too), or "sentence" (what a sentence does beyond its single words).
+        parts: the spans of a compound's units, or of a sentence's words.
 
     Example:
         >>> Unit("coffee", 4, 10)
@@ -57,8 +57,19 @@ class Unit:
         places = [unit for unit in units if unit.kind == "text"]
         return cls(shown, places[0].start, places[-1].end, "compound", tuple((unit.start, unit.end) for unit in units))
 
+    @classmethod
+    def sentence(cls, number: int, sentence: Unit, words: Sequence[Unit]) -> Unit:
+        """Return what a sentence does beyond its single words; it goes once all of them are deleted.
+
+        Example:
+            >>> Unit.sentence(2, Unit("We left.", 11, 19), [Unit("We", 11, 13), Unit("left", 14, 18)]).text
+            '(sentence 2)'
+        """
+        spans = tuple((word.start, word.end) for word in words)
+        return cls(f"(sentence {number})", sentence.start, sentence.end, "sentence", spans)
+
     def stored(self) -> tuple[str, int, int, str]:
-        """Return the unit as files store it: the kind of a compound names its parts.
+        """Return the unit as files store it: the kind of a compound or a sentence names its parts.
 
         Example:
             >>> Unit("a … c", 0, 5, "compound", ((0, 1), (4, 5))).stored()
@@ -118,7 +129,7 @@ def group(
 
 
 def parts(units: Sequence[Unit], index: int) -> list[int]:
-    """Return the units that a compound consists of; none for other units."""
+    """Return the units that a compound or a sentence consists of; none for other units."""
     spans = set(units[index].parts)
     if not spans:
         return []
@@ -165,18 +176,6 @@ def both_levels(level: Level | tuple[Level, Level]) -> tuple[Level, Level]:
         if all(isinstance(side, str) or is_spans for side, is_spans in zip(level, spans, strict=True)):
             return level[0], level[1]  # pyright: ignore[reportReturnType]
     return level, level  # pyright: ignore[reportReturnType]
-
-
-def zoomed(text: str, chosen: Sequence[Unit]) -> list[Span]:
-    """Return the sentences of a text, the chosen ones replaced by their words.
-
-    Example:
-        >>> zoomed("It rained. We left.", [Unit("It rained.", 0, 10)])
-        [(0, 2), (3, 9), (9, 10), (11, 19)]
-    """
-    inside = {(unit.start, unit.end) for unit in chosen}
-    spans = [span for span in sentences(text) if span not in inside]
-    return sorted(spans + [(i, j) for i, j in words(text) if any(start <= i < end for start, end in inside)])
 
 
 def plain_level(level: Level) -> str | list[list[int]]:

@@ -44,7 +44,7 @@ class _OtherValues(Sampled):
         """What draws the subsets of one text."""
         return BalancedSampler(players, random)
 
-    def budget(self, players: int) -> int:
+    def budget(self, players: int, tokens: int = 0) -> int:
         """The forward passes that a text of this many units gets."""
         return min(max(FEWEST, PER_UNIT * players), MOST) if self.passes is None else self.passes
 
@@ -61,7 +61,7 @@ class LeastSquares(_OtherValues):
         """What draws the subsets of one text."""
         return Banzhaf(keep=self.keep).sampler(players, random)
 
-    def fit(self, tried: Array, values: Array) -> Fit:
+    def fit(self, tried: Array, values: Array, sizes: Array | None = None) -> Fit:
         """The linear model of the subsets tried, from their embeddings."""
         whole = values[tried.all(1)][0]
         vectors = _through_whole(tried, values, deletion_weights(tried, self.keep), whole, self.ridge)
@@ -80,7 +80,7 @@ class Mixture(_OtherValues):
         """What draws the subsets of one text."""
         return DeletionSampler(players, random, (self.low + self.high) / 2 * KEEP)
 
-    def fit(self, tried: Array, values: Array) -> Fit:
+    def fit(self, tried: Array, values: Array, sizes: Array | None = None) -> Fit:
         """The linear model of the subsets tried, from their embeddings."""
         nodes, weights = np.polynomial.legendre.leggauss(3)
         keeps = self.low + (nodes + 1) / 2 * (self.high - self.low)
@@ -96,13 +96,13 @@ class KrigedLinear(_OtherValues):
     keep: float = KEEP
     name = "kriging"
 
-    def fit(self, tried: Array, values: Array) -> Fit:
+    def fit(self, tried: Array, values: Array, sizes: Array | None = None) -> Fit:
         """The linear model of the subsets tried, from their embeddings."""
         kriging, n = Kriging.of(tried, values), tried.shape[1]
         if n <= ENUMERATED:
             subsets = _every_subset(n)
-            sizes = subsets.sum(1)
-            weights = self.keep**sizes * (1 - self.keep) ** (n - sizes)
+            kept = subsets.sum(1)
+            weights = self.keep**kept * (1 - self.keep) ** (n - kept)
         else:
             subsets = np.random.default_rng(n).random((SUBSETS, n)) < self.keep
             weights = np.full(SUBSETS, 1 / SUBSETS)
@@ -115,7 +115,7 @@ class KrigedLinear(_OtherValues):
 class _WithPairs(_OtherValues):
     """Values of single units and of all pairs of units inside a text."""
 
-    def fit(self, tried: Array, values: Array) -> Fit:
+    def fit(self, tried: Array, values: Array, sizes: Array | None = None) -> Fit:
         """The model with pairs of the subsets tried, from their embeddings."""
         pairs = list(itertools.combinations(range(tried.shape[1]), 2))
         empty = values[~tried.any(1)][0]
