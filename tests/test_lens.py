@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +22,6 @@ from pairlens import (
     Riemann,
     TruncationWarning,
 )
-from pairlens.text import units
 
 A, B = "The coffee here is not good.", "This coffee is bad."
 

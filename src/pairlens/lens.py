@@ -17,8 +17,8 @@ from pairlens.attribution.options import ExplainOptions, Options, resolve_treatm
 from pairlens.attribution.similarity import MEASURES
 from pairlens.attribution.stream import Roles, both_roles, stream_contributions, stream_explanations, texts_in
 from pairlens.autodiff import PRECISIONS
-from pairlens.errors import InputError, ModelError, choose, whole
-from pairlens.methods import Method, choose_method
+from pairlens.errors import ModelError, choose
+from pairlens.methods import Method
 from pairlens.model import EmbeddingFunction, Encoder
 from pairlens.quadrature import Rule
 from pairlens.shapes import Array

@@ -11,9 +11,9 @@ import numpy as np
 import pairlens
 from pairlens import progress
 from pairlens.attribution.contributions import Contributions
+from pairlens.attribution.zoom import Inside, has_sentences, is_long, open_sentences, words_of
 from pairlens.autodiff import Steps, together
 from pairlens.errors import InputError, TruncationWarning, UnknownTokensWarning, warn, whole
-from pairlens.attribution.zoom import Inside, has_sentences, is_long, open_sentences, words_of
 from pairlens.methods import Batch, Decomposition, Method, default_method
 from pairlens.methods.sampled import Sampled
 from pairlens.model import Text
@@ -118,9 +118,7 @@ class Decomposer:
             space = self.encoder.space(role, self.space, path=False)
             method = self._method(role)
             done = method.decompose(self.encoder, Batch(texts, labels, counts, space), self.rule)
-            inside |= {
-                place: Inside(units, part) for place, (units, _), part in zip(batch, words, done, strict=True)
-            }
+            inside |= {place: Inside(units, part) for place, (units, _), part in zip(batch, words, done, strict=True)}
         return inside
 
     def decompose(self, jobs: Sequence[Job]) -> Mapping[Job, Contributions]:

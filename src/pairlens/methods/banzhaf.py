@@ -32,7 +32,8 @@ class Banzhaf(Sampled):
     Attributes:
         keep: the probability that a unit stays, in the deletions that are to be predicted.
         passes: forward passes per text; by default 4 for each unit but the first three, or 8 per unit with compounds,
-            between 48 and 400; for long units such as sentences 2 per unit and 6 more. A text with fewer subsets is solved exactly.
+            between 48 and 400; for long units such as sentences 2 per unit and 6 more. A text with fewer subsets is
+            solved exactly.
         compounds: up to this many pairs of units that act together ("not … good") get a row of their own, each while
             that improves the prediction of held-out deletions.
 

@@ -9,7 +9,6 @@ from typing import Any, Protocol, runtime_checkable
 from pairlens.model.tokenize import Text
 from pairlens.shapes import Array
 
-
 FIXED = -1
 """The label of a token that belongs to no unit: it is never deleted."""
 

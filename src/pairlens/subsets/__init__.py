@@ -10,4 +10,13 @@ from pairlens.subsets.fit import Fit, deletion_weights, squared_errors
 from pairlens.subsets.kriging import shapley
 from pairlens.subsets.sampling import BalancedSampler, DeletionSampler, SubsetSampler
 
-__all__ = ["BalancedSampler", "DeletionSampler", "Fit", "SubsetSampler", "banzhaf", "deletion_weights", "shapley", "squared_errors"]
+__all__ = [
+    "BalancedSampler",
+    "DeletionSampler",
+    "Fit",
+    "SubsetSampler",
+    "banzhaf",
+    "deletion_weights",
+    "shapley",
+    "squared_errors",
+]

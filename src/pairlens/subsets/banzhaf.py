@@ -11,10 +11,11 @@ Where only some sets were tried, Gaussian process regression predicts the losses
 
 The first term gives every product of deletions a weight of its own, whose prior variance is smaller by the factor i for
 each further unit. The second term leaves the weights of the fitted features free, so that a text whose words add up is
-recovered exactly. The third term is there if only a part of the text can be deleted (closing.py). The least-squares fit of the prediction has a closed form, because the expectation of a product of
-independent deletions is a product. Sets that were tried enter with their measured losses: with all sets tried the fit
-is exact. Texts differ in how much their words interact and in what no other set can predict, so i, the nugget and the
-weight of the closing term are those with the smallest error on held-out sets.
+recovered exactly. The third term is there if only a part of the text can be deleted (closing.py). The least-squares fit
+of the prediction has a closed form, because the expectation of a product of independent deletions is a product. Sets
+that were tried enter with their measured losses: with all sets tried the fit is exact. Texts differ in how much their
+words interact and in what no other set can predict, so i, the nugget and the weight of the closing term are those with
+the smallest error on held-out sets.
 
 Errors have their size from the posterior variance of the prediction, times the variance that leave-one-out residuals
 show, and their directions from these residuals.
@@ -96,7 +97,7 @@ class _Regression:
         keep: the probability that a player stays.
         members: the features, (features, players), booleans: each is a set of players, present where all of them are
             deleted. Each player alone comes first, then compounds.
-        sizes: the tokens of each player, for the closing term; None for no such term.
+        tokens: those of each player, for the closing term; None for no such term.
         prior: the prior; None for the one with the smallest error on held-out sets.
     """
 
@@ -106,10 +107,10 @@ class _Regression:
         values: Array,
         keep: float,
         members: Array,
-        sizes: Array | None,
+        tokens: Array | None,
         prior: _Prior | None = None,
     ) -> None:
-        self._keep, self._delete, self._tokens = keep, 1 - keep, sizes
+        self._keep, self._delete, self._tokens = keep, 1 - keep, tokens
         self._players = tried.shape[1]
         self._members = members
         self._weights = deletion_weights(tried, keep)
