@@ -9,7 +9,8 @@ import zlib
 import numpy as np
 import pytest
 
-from pairlens import Banzhaf, InputError, Lens, Shapley
+from pairlens import Adaptive, Banzhaf, InputError, Lens, Shapley
+from pairlens.attribution import Decomposer
 from pairlens.attribution.zoom import LONGEST, OPENED, strongest_sentences
 from pairlens.text import sentences, words
 
@@ -127,12 +128,32 @@ def test_decomposing_stores_sentences_since_the_choice_needs_the_other_text(lens
     assert [unit.text for unit in contributions.units] == [TEXT[i:j] for i, j in sentences(TEXT)]
 
 
-def test_the_errors_of_words_and_their_row_cancel_in_the_sentence(minilm):
-    text = " ".join(["The coffee here is not good, and nobody wants any of it today."] * 3)
-    e = minilm.explain("This coffee is bad.", text, level=("word", "zoom"), method=Banzhaf(passes=16))
-    row = next(i for i, unit in enumerate(e.units_b) if unit.kind == "sentence")
-    assert e.entry_error[:, row].max() > 0
-    assert e.forecast is None or e.forecast.error > 0
+def test_the_errors_of_words_and_of_their_row_cancel_in_the_sentence(minilm):
+    text = " ".join(
+        f"The coffee in town {place} is not good, and nobody wants it." for place in ("A", "B", "C", "D", "E")
+    )
+    sentence = next(minilm.decompose([text], method=Banzhaf(passes=24), level="sentence", progress=False))
+    decomposer = Decomposer(minilm.encoder, Banzhaf(passes=24), Adaptive(), "unit")
+    job = decomposer.job(text, None, "zoom")
+    opened = decomposer.open_sentences([job], [sentence], [[sentence.units[1]]])[0]
+    assert opened.noise_weights is not None
+    assert opened.error[-1] > sentence.error[1] > 0
+    np.testing.assert_allclose(opened.at("sentence").error, sentence.error, rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(opened.at("sentence").values, sentence.values, atol=1e-12)
+
+
+def test_pairs_are_settled_if_they_are_among_the_strongest_for_sure(minilm):
+    e = minilm.explain(
+        "A man plays a guitar on a stage.", "A man plays the flute in a park.", method=Banzhaf(passes=24)
+    )
+    strongest = e.top(3)
+    following = e.top(4)[3]
+    for pair in strongest:
+        distance = abs(pair.value) - abs(following.value)
+        assert pair.settled == (distance >= 2 * np.hypot(pair.error, following.error))
+    assert strongest[0].settled
+    assert not all(pair.settled for pair in e.top(30))
+    assert all(pair.settled for pair in e.top(e.matrix.size))
 
 
 def test_methods_that_integrate_do_not_zoom(minilm):

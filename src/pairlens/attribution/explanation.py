@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from pairlens.attribution.contributions import deletes, freeze, regroup, summed
 from pairlens.errors import InputError, choose, whole
 from pairlens.shapes import Array, Bool, Matrix, PerUnitA, PerUnitB
-from pairlens.text import Level, Unit, both_levels, plain_level, rows_without
+from pairlens.text import Level, Unit, both_levels, parts, plain_level, rows_without
 
 if TYPE_CHECKING:
     from pairlens.attribution.forecast import Forecast
@@ -27,6 +28,8 @@ class Pair:
         value: what the two contribute together.
         error: the entry's own error, as in `Explanation.entry_error`.
         noise: whether the value may be sampling noise: it is less than two standard errors from zero.
+        settled: whether it is among the k strongest of `Explanation.top(k)` for sure: by two standard errors stronger
+            than the strongest pair that is not listed.
     """
 
     a: Unit
@@ -36,6 +39,7 @@ class Pair:
     row: int
     column: int
     noise: bool = False
+    settled: bool = True
 
     def __repr__(self) -> str:
         error = f" ± {self.error:.3f}" if self.error else ""
@@ -158,13 +162,19 @@ class Explanation:
             shown &= np.array([u.kind != "special" for u in self.units_a], dtype=bool)[:, None]
             shown &= np.array([u.kind != "special" for u in self.units_b], dtype=bool)[None, :]
         noise = self.noise
-        order = np.lexsort((-np.abs(self.matrix).ravel(), noise.ravel(), ~shown.ravel()))
-        places = [divmod(int(flat), self.matrix.shape[1]) for flat in order[: min(count, int(shown.sum()))]]
-        values, errors = self.matrix, self.entry_error
-        return [
-            Pair(self.units_a[i], self.units_b[j], float(values[i, j]), float(errors[i, j]), i, j, bool(noise[i, j]))
-            for i, j in places
-        ]
+        order = np.lexsort((-np.abs(self.matrix).ravel(), noise.ravel(), ~shown.ravel()))[: int(shown.sum())]
+        places = [divmod(int(flat), self.matrix.shape[1]) for flat in order[: count + 1]]
+        return [self._pair(place, bool(noise[place]), places[count:]) for place in places[:count]]
+
+    def _pair(self, place: tuple[int, int], noise: bool, following: Sequence[tuple[int, int]]) -> Pair:
+        """One entry of the matrix; `following` is the strongest that is not listed with it, if there is one."""
+        value, error = float(self.matrix[place]), float(self.entry_error[place])
+        settled = not deletes(self.settings) or all(
+            abs(value) - abs(self.matrix[other]) >= 2 * math.hypot(error, self.entry_error[other])
+            for other in following
+        )
+        i, j = place
+        return Pair(self.units_a[i], self.units_b[j], value, error, i, j, noise, settled)
 
     def at(self, level: Level | tuple[Level, Level]) -> Explanation:
         """The same explanation at a coarser level ("word", "sentence", spans): entries that belong together add up.
@@ -188,7 +198,7 @@ class Explanation:
             units_b=units_b,
             effects_a=sums_a @ self.effects_a,
             effects_b=sums_b @ self.effects_b,
-            entry_error=sums_a @ self.entry_error @ sums_b.T,
+            entry_error=_bounding(self.units_a, sums_a) @ self.entry_error @ _bounding(self.units_b, sums_b).T,
             **({} if same else dict.fromkeys(("measured_a", "measured_b", "measured_pairs", "forecast"))),
             settings={
                 **self.settings,
@@ -280,6 +290,19 @@ class Explanation:
         from pairlens.render.notebook import notebook
 
         return notebook(self)
+
+
+def _bounding(units: Sequence[Unit], sums: Array) -> Array:
+    """What bounds the errors of sums, (new units, units): the errors of finer units add up.
+
+    What an opened sentence does beyond its words is the whole less the words, whose errors are independent. So the
+    error of the whole is no larger than that row's.
+    """
+    bounding = sums.copy()
+    for index, unit in enumerate(units):
+        if unit.kind == "sentence" and len(sums) < len(units):
+            bounding[:, parts(units, index)] = 0.0
+    return bounding
 
 
 def _kept(units: Sequence[Unit], deleted: Sequence[int], text: str) -> Array:
