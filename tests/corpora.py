@@ -29,7 +29,7 @@ def texts(count: int, seed: int = 0, longest: int = 9) -> list[str]:
 
 
 def write_jsonl(path: Path, count: int = 60, *, bad: bool = True, seed: int = 0) -> Path:
-    """A file of texts, some of them unfit: broken, empty, too long for the tiny model, named twice."""
+    """A file of texts, some of them unfit: broken, empty, named twice; and some too long for the tiny model."""
     lines = []
     for i, text in enumerate(texts(count, seed)):
         record: dict[str, Any] = {"id": f"t{i}", "text": text, "year": 1990 + i % 30}

@@ -56,11 +56,11 @@ def own(made, tmp_path):
 
 def test_index(made):
     _, path, done = made
-    assert f"32 texts in {path}: 32 added, 0 updated, 0 there before" in done.stderr
-    assert "warning: rows that could not be used: 8, such as line 4" in done.stderr
+    assert f"34 texts in {path}: 34 added, 0 updated, 0 there before" in done.stderr
+    assert "warning: rows that could not be used: 6, such as line 4" in done.stderr
     assert "rejects.jsonl)" in done.stderr
     index = Index.open(path)
-    assert len(index) == 32
+    assert len(index) == 34
     assert index.metadata == {"year": "int"}
     assert index.settings.level == "sentence"
 
@@ -68,7 +68,7 @@ def test_index(made):
 def test_index_again_goes_on_with_the_model_that_it_knows(made, invoke):
     data, path, _ = made
     done = invoke("index", data, "--out", path, "--id-column", "id", "--chunk", "16")
-    assert "32 texts in" in done.stderr
+    assert "34 texts in" in done.stderr
 
 
 def test_options_reach_the_index(model, invoke, tmp_path):
@@ -89,7 +89,7 @@ def test_options_reach_the_index(model, invoke, tmp_path):
 def test_other_settings_and_columns_are_refused(made, invoke):
     data, path, _ = made
     done = invoke("index", data, "--out", path, "--id-column", "id", "--passes", "16", code=2)
-    assert "method is Banzhaf(passes=32), not Banzhaf(passes=16)" in done.stderr
+    assert "method is Banzhaf(), not Banzhaf(passes=16)" in done.stderr
     done = invoke("index", data, "--out", path, "--id-column", "id", "--metadata", "text", code=2)
     assert "the index keeps no metadata 'text'; it was made with year" in done.stderr
 
@@ -103,7 +103,7 @@ def test_another_model_is_refused(made, invoke, tmp_path):
 
 def test_delete_verify_and_approximate(own, invoke):
     done = invoke("index", "--out", own, "--delete", "t0", "--delete", "nobody", "--verify", "--sample", "3")
-    assert "1 of 2 texts deleted" in done.stderr
+    assert "1 texts deleted, 2 named" in done.stderr
     assert "3 texts decomposed again: the largest difference is" in done.stderr
     assert "approximate search is ready" in invoke("index", "--out", own, "--approximate").stderr
     assert "  1  " in invoke("search", own, "coffee", "--approximate", "-k", "2").stdout
@@ -124,14 +124,17 @@ def test_update(own, invoke, tmp_path):
     )
 
 
-def test_truncate(model, invoke, tmp_path):
-    (tmp_path / "d.csv").write_text(f"text\n{'coffee ' * 100}\n")
-    assert (
-        "rows that could not be used: 1"
-        in invoke("index", tmp_path / "d.csv", "--out", tmp_path / "a", "--model", model).stderr
-    )
-    done = invoke("index", tmp_path / "d.csv", "--out", tmp_path / "b", "--model", model, "--truncate")
-    assert "longer than the model takes, of which only the beginning is indexed: 1" in done.stderr
+def test_long_texts_are_cut_or_split(model, invoke, tmp_path):
+    (tmp_path / "d.csv").write_text(f"text\n{'The coffee here is not so good. ' * 12}\n")
+    command = "index", tmp_path / "d.csv", "--model", model, "--out"
+    said = invoke(*command, tmp_path / "a").stderr
+    assert "of which only the beginning is indexed: 1; --passages splits them" in said
+    said = invoke(*command, tmp_path / "b", "--passages").stderr
+    assert "2 added" in said
+    assert "warning" not in said
+    assert {c.text for c in Index.open(tmp_path / "b").fetch(["1#1", "1#2"]).values()} < {
+        " ".join(["The coffee here is not so good."] * n) for n in range(12)
+    }
 
 
 @pytest.mark.parametrize(
@@ -185,6 +188,16 @@ def test_search_json(made, invoke):
     assert first["metadata"] == dict(expected[0].metadata)
 
 
+def test_search_zooms_unless_told_otherwise(made, invoke):
+    _, path, _ = made
+    for option, zoom in (("--zoom", True), ("--no-zoom", False)):
+        shown = json.loads(invoke("search", path, "the coffee is good", "-k", "2", "--json", option).stdout)
+        hits = Index.open(path).search("the coffee is good", 2, zoom=zoom)
+        expected = [[pair.b.text for pair in hit.top(8)] for hit in hits]
+        assert [[pair["b"] for pair in hit["pairs"]] for hit in shown] == expected
+        assert any(unit.kind == "sentence" for unit in hits[0].explanation.units_b) == zoom
+
+
 def test_search_save(made, invoke, tmp_path):
     _, path, _ = made
     invoke("search", path, "the coffee is good", "-k", "3", "--save", tmp_path / "hits.html")
@@ -195,7 +208,7 @@ def test_search_save(made, invoke, tmp_path):
 
 def test_why_not(made, invoke):
     _, path, _ = made
-    ranked = Index.open(path).search("the coffee is good", 32)
+    ranked = Index.open(path).search("the coffee is good", 34)
     done = invoke("search", path, "the coffee is good", "-k", "3", "--why-not", ranked[9].id)
     assert "a is closer" in done.stdout
     done = invoke("search", path, "the coffee is good", "-k", "3", "--why-not", ranked[1].id, code=2)
@@ -232,7 +245,7 @@ def test_first_hits_have_their_titles(titled, invoke, tmp_path):
 
 
 def test_first_a_text_of_one_sentence_is_printed_once(titled, invoke):
-    shown = invoke("search", titled[0], "Is the coffee bad?", "-k", "3").stdout
+    shown = invoke("search", titled[0], "Is the coffee bad?", "-k", "3", "--no-zoom").stdout
     assert shown.count(ONE_SENTENCE) == 1
     assert "from coffee" in shown
 
@@ -246,7 +259,7 @@ def test_first_a_text_of_one_sentence_is_printed_once(titled, invoke):
     ],
 )
 def test_first_errors_are_shown_where_they_decide_the_order(titled, values, errors, shown):
-    (hit,) = Index.open(titled[0]).search("one two three", 1)
+    (hit,) = Index.open(titled[0]).search("one two three", 1, zoom=False)
     e = hit.explanation
     texts = [i for i, unit in enumerate(e.units_a) if unit.kind == "text"]
     column = next(j for j, unit in enumerate(e.units_b) if unit.text == hit.passage[0].text)

@@ -48,7 +48,7 @@ def test_an_explanation_from_the_store_is_a_fresh_one(name, options, tmp_path):
     index = Index.open(tmp_path / "i", lens)
     settings = index.settings
     for text_id in ("1", "4"):
-        e = index.explain(QUERY, text_id, method=settings.method)
+        e = index.explain(QUERY, text_id, method=settings.method, zoom=False)
         fresh = lens.explain(
             QUERY,
             TEXTS[int(text_id) - 1],
@@ -91,11 +91,11 @@ def test_two_texts_of_the_index(index, lens):
     assert e.score == pytest.approx(fresh.score, abs=1e-6)
 
 
-def test_the_default_is_banzhaf_with_few_passes_for_texts_and_many_for_queries(index):
-    assert isinstance(index.settings.method, Banzhaf)
-    assert index.settings.method.passes == 32
-    assert index.settings.query_options()["method"] == replace(index.settings.method, passes=None)
-    assert index.settings.query_options()["level"] == "word"
+def test_the_default_is_banzhaf_with_the_default_passes_for_texts_and_queries(index):
+    assert index.settings.method == Banzhaf()
+    few = replace(index.settings, method=Banzhaf(passes=8))
+    assert few.query_options()["method"] == Banzhaf()
+    assert few.query_options()["level"] == "word"
     permuted = replace(index.settings, method=Shapley(permutations=5))
     assert permuted.query_options()["method"] == permuted.method
 
@@ -143,7 +143,6 @@ def test_records_without_a_name_are_numbered_and_may_lack_metadata(empty):
         ({"id": "x", "text": "half \ud83d of it"}, "the text is not UTF-8"),
         ({"id": 3.5, "text": "Good."}, "the id is float 3.5, and not a text or a whole number"),
         ({"id": "", "text": "Good."}, "the id is missing"),
-        ({"id": "x", "text": "coffee " * 100}, "the text is longer than the 64 tokens that the model takes"),
         ({"id": "x", "text": "a" * 1_000_001}, "the text has 1000001 characters, and 1000000 is the most"),
         ({"id": "x", "text": "Good.", "year": "soon"}, "metadata year is 'soon', which is no int"),
         ({"id": "x", "text": "Good.", "colour": "red"}, "the index has no metadata 'colour'"),
@@ -157,13 +156,47 @@ def test_bad_records_are_rejected_and_said_why(empty, bad, reason):
     assert report.rejects[0].row == 2
 
 
-def test_long_texts_can_be_kept(empty):
+def test_long_texts_are_cut_and_counted(empty):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        report = empty.add([record(0, "coffee " * 100)], truncate=True)
+        report = empty.add([record(0, "coffee " * 100)])
     assert (report.added, report.truncated) == (1, 1)
     assert empty.contributions(["t0"])[0].truncated
     assert empty.search("coffee", 1)[0].explanation.truncated_b
+
+
+LONG = " ".join(f"The coffee of house {n} is not so good." for n in range(12))
+
+
+def test_long_texts_are_split_into_passages(empty):
+    report = empty.add([record(0), record(1, LONG)], passages=True)
+    rows = {row["id"]: row for row in corpora.rows(empty)}
+    names = [name for name in rows if name != "t0"]
+    assert names == [f"t1#{n}" for n in range(1, len(names) + 1)]
+    assert len(names) > 1
+    assert (report.added, report.truncated, report.rejected) == (1 + len(names), 0, 0)
+    assert " ".join(rows[name]["text"] for name in names) == LONG
+    assert {rows[name]["parent"] for name in names} == {"t1"}
+    assert rows["t0"]["parent"] == ""
+    hit = empty.search(rows[names[-1]]["text"], 1, where="parent = 't1'")[0]
+    assert (hit.id, hit.parent, hit.metadata["year"]) == (names[-1], "t1", 1)
+    assert empty.add([record(1, LONG)], passages=True).there == len(names)
+
+
+def test_update_and_delete_take_all_passages_of_a_text(empty):
+    empty.add([record(0), record(1, LONG)], passages=True)
+    many = len(empty)
+    changed = f"Tea. {LONG}"
+    refused = empty.add([record(1, changed)], passages=True)
+    assert (refused.added, refused.rejected, len(empty)) == (0, 1, many), "not some passages of it"
+    empty.update([record(1, changed)], passages=True)
+    assert " ".join(row["text"] for row in corpora.rows(empty) if row["parent"] == "t1") == changed
+    empty.update([record(1, "Short.")], passages=True)
+    assert {row["id"] for row in corpora.rows(empty)} == {"t0", "t1"}
+    empty.update([record(1, LONG)], passages=True)
+    assert len(empty) == many
+    assert empty.delete(["t1"]) == many - 1
+    assert [row["id"] for row in corpora.rows(empty)] == ["t0"]
 
 
 def test_a_text_that_the_model_cannot_bear_is_rejected_alone(tmp_path):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from sentence_transformers import util
 
 import corpora
 import zoo
 from corpora import QUERY, TEXTS, record
-from pairlens import Lens
+from pairlens import Banzhaf, Lens
 from pairlens.corpus import Index
 from pairlens.errors import InputError
 
@@ -54,12 +55,51 @@ def test_a_hit_says_why(index):
     assert e.text_a == QUERY
     assert e.text_b == hit.text == TEXTS[int(hit.id[1:])]
     unit, value = hit.passage
-    sentences = [i for i, u in enumerate(e.units_b) if u.kind == "text"]
-    assert value == max(e.column[i] + e.effects_b[i] for i in sentences)
+    coarse = index.explain(QUERY, hit.id, zoom=False)
+    sentences = [i for i, u in enumerate(coarse.units_b) if u.kind == "text"]
+    assert value == max(coarse.column[i] + coarse.effects_b[i] for i in sentences)
     assert hit.text[unit.start : unit.end] == unit.text
     assert hit.top(2)[0].value == e.top(1)[0].value
     assert hit.metadata == {"year": 1990 + int(hit.id[1:]), "title": hit.text[:5]}
     assert hit.id in repr(hit)
+
+
+TEXT = " ".join(["The tea is hot and sweet.", "A man plays the guitar well.", "The coffee here is not so good."])
+
+
+def test_hits_are_refined_to_words_that_sum_to_the_stored_sentences(lens, tmp_path):
+    index = Index.create(tmp_path / "index", lens, precision="float32")
+    index.add([{"text": TEXT}])
+    (hit,) = index.search(QUERY, 1)
+    e, coarse = hit.explanation, index.explain(QUERY, "1", zoom=False)
+    assert any(unit.kind == "sentence" for unit in e.units_b)
+    assert {"coffee", "guitar", "tea"} & {unit.text for unit in e.units_b}
+    assert not {"coffee", "guitar", "tea"} & {unit.text for unit in coarse.units_b}
+    assert np.abs(e.at(("word", "sentence")).matrix - coarse.matrix).max() < 1e-9
+    fresh = lens.explain(QUERY, TEXT, level=("word", "zoom"), roles=("query", "document"))
+    assert {unit.text for unit in e.units_b} == {unit.text for unit in fresh.units_b}
+    assert np.abs(index.explain(QUERY, "1").matrix - e.matrix).max() < 1e-12
+    (plain,) = index.search(QUERY, 1, zoom=False)
+    assert plain.explanation.units_b == coarse.units_b
+
+
+def test_errors_of_sentences_from_the_index_stay_in_a_refined_explanation(lens, tmp_path):
+    text = " ".join(corpora.texts(8, seed=5))
+    index = Index.create(tmp_path / "index", lens, precision="float32", method=Banzhaf(passes=10))
+    index.add([{"text": text}])
+    coarse, e = (index.explain(QUERY, "1", zoom=zoom) for zoom in (False, True))
+    unopened = [unit for unit in e.units_b if unit in coarse.units_b and unit.kind == "text"]
+    assert unopened
+    for unit in unopened:
+        fine, whole = e.entry_error[:, e.units_b.index(unit)], coarse.entry_error[:, coarse.units_b.index(unit)]
+        assert whole.max() > 0
+        assert np.abs(fine - whole).max() < 1e-9
+
+
+def test_an_index_without_deletions_is_not_refined(lens, tmp_path):
+    index = Index.create(tmp_path / "index", lens, method="output")
+    index.add([{"text": TEXT}])
+    assert not any(unit.kind == "sentence" for unit in index.search(QUERY, 1)[0].explanation.units_b)
 
 
 def test_the_passage_of_an_index_of_words_is_a_sentence(lens, tmp_path):

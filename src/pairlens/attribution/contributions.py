@@ -11,10 +11,13 @@ import numpy as np
 
 from pairlens.errors import InputError
 from pairlens.shapes import Array, PerUnit, Values, Vector
+from pairlens.subsets import squared_errors
 from pairlens.text import Level, Unit, group, plain_level
 
 LARGE = ("noise_residuals", "tried_embeddings", "tried_predictions", "tried_with_compounds")
 """Arrays that are larger than the values, and need no more than single precision."""
+ROUNDED = 1e-4
+"""Squared errors that differ by less than this part of them are equal but for rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +77,14 @@ class Contributions:
         what = f"{len(self.units)} units, dim {self.values.shape[1]}, gap {self.gap:.1e}"
         return f"Contributions({self.text!r:.50}, {what}, {self.settings.get('method')})"
 
+    @property
+    def bounds(self) -> PerUnit:
+        """The part of each row's error that is known by its size alone, and not by draws, (units,)."""
+        if self.noise_weights is None or self.noise_residuals is None:
+            return self.error
+        left = self.error**2 - squared_errors(self.noise_weights, self.noise_residuals)
+        return np.sqrt(np.where(left > ROUNDED * self.error**2, left, 0.0))
+
     def at(self, level: Level) -> Contributions:
         """The same contributions at a coarser level: rows that belong together are added up.
 
@@ -84,7 +95,7 @@ class Contributions:
         error, weights = sums @ self.error, self.noise_weights
         if weights is not None and self.noise_residuals is not None:
             weights = weights @ sums.T
-            error = np.sqrt((weights**2).T @ (self.noise_residuals**2).sum(1))
+            error = np.sqrt(squared_errors(weights, self.noise_residuals) + (sums @ self.bounds) ** 2)
         values = sums @ self.values
         left_out = {} if units == self.units else dict.fromkeys(name for name in vars(self) if "tried" in name)
         return replace(

@@ -135,8 +135,8 @@ def _standard_error(a: ScoredText, b: ScoredText) -> Matrix:
     variance += linalg.rough((weights_a**2).T, squares) @ weights_b**2
     if np.may_share_memory(residuals_a, residuals_b):  # one sampling of one text, perhaps at two levels
         variance += 2 * (weights_a * hits_a).T @ (weights_b * hits_b)
-    bound_a = np.outer(a.error, inside_b.sizes) if a.noise is None else 0.0
-    bound_b = np.outer(inside_a.sizes, b.error) if b.noise is None else 0.0
+    bound_a = np.outer(a.error, inside_b.sizes) if a.error.any() else 0.0
+    bound_b = np.outer(inside_a.sizes, b.error) if b.error.any() else 0.0
     return np.sqrt(np.maximum(variance, 0.0)) + bound_a + bound_b
 
 

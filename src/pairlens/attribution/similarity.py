@@ -146,7 +146,7 @@ def _treat(c: Contributions, reference_terms: str, measure: str) -> ScoredText:
         scale=scale,
         reference=np.zeros_like(c.reference) if shifted else c.reference,
         embedding=embedding * scale,
-        error=c.error * scale,
+        error=c.bounds * scale,
         noise=noise,
         projects=reference_terms == "project",
         trials=_scaled_trials(c, scale) if reference_terms in ("keep", "project") else None,

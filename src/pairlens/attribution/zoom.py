@@ -116,12 +116,16 @@ def open_sentences(c: Contributions, inside: Mapping[Unit, Inside]) -> Contribut
             weights.append(draws)
             residuals.append(known.noise[1])
     noise_weights, noise_residuals = np.concatenate(weights), np.concatenate(residuals).astype(np.float32)
+    error = np.sqrt(squared_errors(noise_weights, noise_residuals))
+    if c.noise_weights is None:
+        # An index stores how large the errors of sentences are, and not the draws they are made of.
+        error[home] = np.hypot(error[home], c.error)
     trials = _trials(c, opened, rows, home)
     return replace(
         c,
         units=tuple(units),
         values=values,
-        error=np.sqrt(squared_errors(noise_weights, noise_residuals)),
+        error=error,
         noise_weights=noise_weights if len(noise_weights) else None,
         noise_residuals=noise_residuals if len(noise_weights) else None,
         tried=trials and trials.kept,

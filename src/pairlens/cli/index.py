@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +14,7 @@ import typer
 
 from pairlens.cli import options
 from pairlens.cli.corpus import DATA, Ray, Split, Workers, cluster_of, open_index, warn_of_rejects
-from pairlens.cli.session import busy, counting, resumable, session, tell, warn_of
+from pairlens.cli.session import busy, messages, resumable, session, tell, warn_of
 from pairlens.errors import InputError, StoreError
 
 if TYPE_CHECKING:
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     from pairlens.corpus.cluster import Cluster
     from pairlens.corpus.ingest import IngestRun
     from pairlens.corpus.layout import Layout
+    from pairlens.corpus.workload import Pace
 
 SETTINGS = ("level", "method", "layer", "reference", "reference_terms", "measure", "tol", "precision")
 """Options that must fit the index if it exists."""
@@ -37,7 +42,9 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="The folder of the index;
 Level = Annotated[str | None, options.how("--level", "-l", help="sentence, word or token. By default sentence.")]
 Passes = Annotated[
     int | None,
-    options.how(min=4, help="For banzhaf and shapley: forward passes per text. By default 32 for sentences."),
+    options.how(
+        min=4, help="For banzhaf and shapley: forward passes per text. By default 2 for each sentence and 6 more."
+    ),
 ]
 Tol = Annotated[
     float | None, options.how(help="For methods that integrate: the largest relative gap. By default 0.001.")
@@ -53,7 +60,9 @@ Metadata = Annotated[
     str | None,
     about_data(help="Other columns to keep, by commas, perhaps with a type: title,year:int. By default all."),
 ]
-Truncate = Annotated[bool, about_data("--truncate", help="Keep the beginning of texts longer than the model takes.")]
+Passages = Annotated[
+    bool, about_data("--passages", help="Split texts longer than the model takes, instead of keeping their beginning.")
+]
 
 
 @session()
@@ -78,7 +87,7 @@ def index(
     id_column: IdColumn = None,
     metadata: Metadata = None,
     split: Split = "train",
-    truncate: Truncate = False,
+    passages: Passages = False,
     update: Annotated[bool, typer.Option("--update", help="Replace texts that have the same name.")] = False,
     delete: Annotated[
         list[str] | None, typer.Option(help="Delete the text of this name. Repeatable.", metavar="ID")
@@ -124,10 +133,10 @@ def index(
             tell(f"{table.name}: the texts are in the column {layout.text}, {names}")
         opened = _open(out, request, asked, precision, layout)
         layout = layout.fit(table, opened.metadata, named or ())
-        run = IngestRun(opened, table, layout, truncate=truncate, update=update, chunk=chunk)
+        run = IngestRun(opened, table, layout, passages=passages, update=update, chunk=chunk)
         _ingest(run, cluster_of(ray, workers, opened, device), restart=restart)
     if delete:
-        tell(f"{opened.delete(delete)} of {len(set(delete))} texts deleted")
+        tell(f"{opened.delete(delete)} texts deleted, {len(set(delete))} named")
     if approximate:
         opened.index_vectors()
         tell("approximate search is ready")
@@ -156,12 +165,45 @@ def _open(
 
 def _ingest(run: IngestRun, cluster: Cluster | None, *, restart: bool) -> None:
     """Index the texts of a table, and print the counts."""
-    with resumable(run.begun), counting("indexing", run.data.count()) as advance:
-        report = run(cluster=cluster, restart=restart, progress=advance)
+    with resumable(run.begun), _pacing() as progress:
+        report = run(cluster=cluster, restart=restart, progress=progress)
     counts = f"{report.added} added, {report.updated} updated, {report.there} there before"
     tell(f"{len(run.index)} texts in {run.index.path}: {counts}")
     warn_of_rejects(report.rejected, run.rejects)
-    warn_of("texts longer than the model takes, of which only the beginning is indexed", report.truncated)
+    more = "" if run.passages else "; --passages splits them"
+    warn_of("texts longer than the model takes, of which only the beginning is indexed", report.truncated, more)
+
+
+@contextmanager
+def _pacing() -> Iterator[Callable[[Pace], None]]:
+    """A progress bar on terminals with the time that is left; yields a function that shows how far the run is."""
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    console, start = messages(), time.monotonic()
+    columns = TextColumn("indexing"), BarColumn(), TextColumn("{task.description}")
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=None)
+
+        def show(pace: Pace) -> None:
+            text = describe(pace, time.monotonic() - start)
+            progress.update(task, completed=pace.done, total=pace.total, description=text)
+
+        yield show
+
+
+def describe(pace: Pace, elapsed: float) -> str:
+    """How far a run is, how fast, and when it will be done, from the seconds that it took so far.
+
+    Example:
+        >>> from pairlens.corpus.workload import Pace
+        >>> describe(Pace(count=300, mean=2.0, rows=16, done=30.0, spared=0.0), 18.0)
+        '16 of 300 texts, 1.2 s each, 0:05:42 left'
+    """
+    each, left = pace.per_text(elapsed), pace.left(elapsed)
+    parts = [f"{pace.rows} texts" if pace.count is None else f"{pace.rows} of {pace.count} texts"]
+    parts += [] if each is None else [f"{each:.2g} s each"]
+    parts += [] if left is None else [f"{timedelta(seconds=round(left))} left"]
+    return ", ".join(parts)
 
 
 def _verify(index: Index, sample: int) -> None:

@@ -27,6 +27,9 @@ TITLE = 60
 """Columns of a title in a saved picture."""
 Folder = Annotated[Path, typer.Argument(help="The folder of the index.")]
 Level = Annotated[str, options.how("--level", "-l", help="The units of the query: word, token or sentence.")]
+Zoom = Annotated[
+    bool, options.how("--zoom/--no-zoom", help="Whether to go from the sentences of the hits to the words that matter.")
+]
 Save = Annotated[
     Path | None,
     typer.Option("--save", "-s", help="Also write the hits as an interactive picture: .html.", metavar="FILE"),
@@ -48,6 +51,7 @@ def search(
     model: IndexModel = None,
     device: options.Device = None,
     level: Level = "word",
+    zoom: Zoom = True,
     save: Save = None,
     json: Annotated[bool, typer.Option("--json", help="Print the hits as JSON and nothing else.")] = False,
 ) -> None:
@@ -67,7 +71,7 @@ def search(
         choose("file suffix", save.suffix.lower(), (documents.PICTURE,))
         check_folder(save)
     opened = open_index(index, model, device)
-    how: dict[str, Any] = {"where": where, "approximate": approximate, "level": level}
+    how: dict[str, Any] = {"where": where, "approximate": approximate, "level": level, "zoom": zoom}
     if why_not is not None:
         with busy("searching"):
             contrast = opened.why_not(text, why_not, k, **how)
@@ -111,6 +115,7 @@ def _plain(hit: Hit) -> dict[str, Any]:
         "id": hit.id,
         "score": hit.score,
         "text": hit.text,
+        "parent": hit.parent,
         "metadata": dict(hit.metadata),
         "passage": {"text": unit.text, "start": unit.start, "end": unit.end, "value": value},
         "pairs": pairs,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pairlens.attribution.contributions import Contributions
 from pairlens.corpus.layout import SHOWN
+from pairlens.corpus.passages import split
 from pairlens.corpus.records import Reject, TextRecord, check_finite, to_table
 from pairlens.corpus.settings import IndexSettings
 from pairlens.errors import InputError, NotConverged, NumericalError, TruncationWarning
@@ -27,14 +27,23 @@ class RecordDecomposer:
         lens: the model.
         settings: how texts are decomposed.
         schema: the columns of the rows.
-        truncate: index the beginning of texts that are longer than the model takes, instead of rejecting them.
+        passages: split texts that are longer than the model takes, instead of keeping their beginning.
     """
 
-    def __init__(self, lens: Lens, settings: IndexSettings, schema: Any, *, truncate: bool) -> None:
+    def __init__(self, lens: Lens, settings: IndexSettings, schema: Any, *, passages: bool) -> None:
         self._lens = lens
         self._settings = settings
         self._schema = schema
-        self._truncate = truncate
+        self._passages = passages
+
+    def records(self, given: Iterable[TextRecord | Reject]) -> list[TextRecord | Reject]:
+        """Rows of a table as the records of the index: texts that are split give several."""
+        if not self._passages:
+            return list(given)
+        encoder, role = self._lens.encoder, self._settings.role
+        return [
+            record for one in given for record in (split(one, encoder, role) if isinstance(one, TextRecord) else [one])
+        ]
 
     def __call__(self, texts: Sequence[TextRecord], source: str) -> tuple[Any, list[Reject]]:
         """The rows of the texts that can be decomposed, in order, and the rejected texts.
@@ -49,20 +58,16 @@ class RecordDecomposer:
             else:
                 usable.append(text)
         # The column `truncated` says which texts are too long.
-        silence = warnings.catch_warnings(action="ignore", category=TruncationWarning)
-        with silence if self._truncate else nullcontext():
+        with warnings.catch_warnings(action="ignore", category=TruncationWarning):
             kept, contributions = self._decompose(usable, rejects)
         return to_table(kept, contributions, self._schema, source), rejects
 
     def _fault(self, text: TextRecord) -> str:
         """Why the model cannot read a text, or ""."""
         try:
-            read = self._lens.encoder.read(text.text, self._settings.role)
+            self._lens.encoder.read(text.text, self._settings.role)
         except InputError as error:
             return str(error)
-        if read.truncated and not self._truncate:
-            most = len(read.tokens)
-            return f"the text is longer than the {most} tokens that the model takes; --truncate keeps its beginning"
         return ""
 
     def _decompose(

@@ -15,10 +15,11 @@ from pairlens.corpus.decomposer import RecordDecomposer
 from pairlens.corpus.identity import check_model, fingerprint, full_name, load_model
 from pairlens.corpus.layout import Layout
 from pairlens.corpus.records import TYPES, from_table, make_schema
-from pairlens.corpus.search import Hit, Queries, Query, explain, find
+from pairlens.corpus.search import Hit, Queries, Query, explain, find, zoom_in
 from pairlens.corpus.settings import IndexSettings
 from pairlens.corpus.store import Store
 from pairlens.corpus.verification import Verification, verify
+from pairlens.corpus.workload import Workload
 from pairlens.corpus.writer import Report, Writer
 from pairlens.errors import InputError, choose, whole
 from pairlens.io import in_blocks
@@ -27,7 +28,7 @@ from pairlens.methods import Method
 from pairlens.model.loaded import PROBE
 from pairlens.model.tokenize import check_text
 
-FORMAT, VERSION = "pairlens.index", 1
+FORMAT, VERSION = "pairlens.index", 2
 CHUNK = 16
 """Texts that are decomposed together: an interruption loses seconds, and larger blocks are no faster."""
 Record = Mapping[str, Any]
@@ -83,8 +84,7 @@ class Index:
             metadata: other columns of the texts, each "text", "int", "float" or "bool".
             options: how to decompose texts: `level` ("sentence" by default, "word" or "token"), `method`, `layer`,
                 `reference`, `reference_terms`, `measure`, `rule` and `tol`, as for `Lens.explain`, and `precision`
-                ("float16" by default, or "float32"). By default Banzhaf values of sentences from 32 forward passes a
-                text.
+                ("float16" by default, or "float32"). By default Banzhaf values of sentences.
         """
         lens = lens or Lens()
         if Store.exists(Path(path)):
@@ -166,24 +166,25 @@ class Index:
 
     # Writing.
 
-    def add(self, records: Iterable[Record], *, truncate: bool = False) -> Report:
+    def add(self, records: Iterable[Record], *, passages: bool = False) -> Report:
         """Add texts. A record whose id is taken is rejected, unless its text and metadata are the same.
 
         Args:
             records: mappings with `text`, perhaps `id` (the number of the record by default), and metadata.
-            truncate: index the beginning of texts that are longer than the model takes, instead of rejecting them.
+            passages: split texts that are longer than the model takes into passages, `id#1`, `id#2` and so on, each of
+                as many sentences as fit. By default their beginning is indexed.
 
         Returns:
-            How many texts are new, and the rejected records with their reasons.
+            How many texts are new, how many were cut, and the rejected records with their reasons.
         """
-        return self._write(records, truncate=truncate, update=False)
+        return self._write(records, passages=passages, update=False)
 
-    def update(self, records: Iterable[Record], *, truncate: bool = False) -> Report:
+    def update(self, records: Iterable[Record], *, passages: bool = False) -> Report:
         """Add texts, or replace the texts with the same ids; arguments as for `add`."""
-        return self._write(records, truncate=truncate, update=True)
+        return self._write(records, passages=passages, update=True)
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Delete texts by their ids; returns how many were deleted."""
+        """Delete texts by their ids, with all their passages; returns how many were deleted."""
         if isinstance(ids, str):
             raise InputError("delete takes several names; for one, write delete([id]).")
         return self.store.delete(map(str, ids))
@@ -207,6 +208,7 @@ class Index:
         approximate: bool = False,
         level: str | None = None,
         method: str | Method | None = None,
+        zoom: bool = True,
     ) -> list[Hit]:
         """The k texts nearest to a query, each with its explanation.
 
@@ -217,6 +219,9 @@ class Index:
             approximate: ask the index that `index_vectors` builds, instead of looking at every text.
             level: of the query's units, "word" by default.
             method: how to decompose the query; by default as the texts were.
+            zoom: explain a hit by the words of its sentences that matter most, as `Lens.explain` does with
+                `level="zoom"`, and not by its sentences alone. Costs forward passes for every hit whose explanation is
+                asked for; an index of other units or methods has none.
         """
         k = whole("k", k, 1)
         if approximate and not self.store.indexed:
@@ -225,13 +230,21 @@ class Index:
                 f"pairlens index --out {self.path} --approximate"
             )
         asked = self._query(query, level, method)
-        return find(self.store, asked, self.settings, self._common, k, where, approximate=approximate)
+        return find(self.store, asked, self.settings, self._common, k, where, approximate=approximate, zoom=zoom)
 
     def explain(
-        self, query: str, text_id: str, *, level: str | None = None, method: str | Method | None = None
+        self,
+        query: str,
+        text_id: str,
+        *,
+        level: str | None = None,
+        method: str | Method | None = None,
+        zoom: bool = True,
     ) -> Explanation:
         """Why a query and a text of the index are as similar as they are; arguments as for `search`."""
-        return explain(self._query(query, level, method).contributions, self.contributions([text_id])[0], self.settings)
+        asked, (c,) = self._query(query, level, method), self.contributions([text_id])
+        e = explain(asked.contributions, c, self.settings)
+        return zoom_in(e, asked, c, self.settings) if zoom else e
 
     def compare(self, id_a: str, id_b: str) -> Explanation:
         """Why two texts of the index are as similar as they are."""
@@ -253,7 +266,7 @@ class Index:
             raise InputError(f"{text_id!r} is hit {hit.rank} of {len(hits)}: nothing keeps it below the last one.")
         if where is not None and not self.store.has(text_id, where):
             raise InputError(f"{text_id!r} does not fit the filter {where!r}: that, and not its score, keeps it out.")
-        chosen = {name: options[name] for name in ("level", "method") if name in options}
+        chosen = {name: options[name] for name in ("level", "method", "zoom") if name in options}
         e = self.explain(query, text_id, **chosen)
         if not hits:
             raise InputError(
@@ -293,19 +306,23 @@ class Index:
             settings |= {"model": self._lens.name, "fingerprint": self._lens.encoder.fingerprint}
         return settings
 
-    def decomposer(self, *, truncate: bool) -> RecordDecomposer:
-        """The function that turns texts into rows of this index; `truncate` as for `add`."""
-        return RecordDecomposer(self.lens, self.settings, self.store.schema, truncate=truncate)
+    def decomposer(self, *, passages: bool) -> RecordDecomposer:
+        """The function that turns texts into rows of this index; `passages` as for `add`."""
+        return RecordDecomposer(self.lens, self.settings, self.store.schema, passages=passages)
 
-    def _write(self, records: Iterable[Record], *, truncate: bool, update: bool) -> Report:
+    def workload(self, *, passages: bool) -> Workload:
+        """What the texts of this index cost in relation to each other; `passages` as for `add`."""
+        return Workload(self.lens.encoder, self.settings.role, passages=passages)
+
+    def _write(self, records: Iterable[Record], *, passages: bool, update: bool) -> Report:
         if isinstance(records, Mapping | str):
             raise InputError("expected several records; for one, write [{'id': …, 'text': …}].")
         layout = Layout("text", "id", self.metadata)
-        decompose, writer = self.decomposer(truncate=truncate), Writer(self.store, "", update=update)
+        decompose, writer = self.decomposer(passages=passages), Writer(self.store, "", update=update)
         report = Report()
         for block in in_blocks(enumerate(records, 1), CHUNK):
             read = [layout.read_record(number, record) for number, record in block]
-            report += writer.write(*writer.prepare(read, decompose))
+            report += writer.write(*writer.prepare(decompose.records(read), decompose))
         return report
 
     def _query(self, query: str, level: str | None, method: str | Method | None) -> Query:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from pairlens.corpus.index import CHUNK, Index
 from pairlens.corpus.layout import Layout
 from pairlens.corpus.parts import Done, IngestStage, Parts, map_blocks, read_blocks
+from pairlens.corpus.workload import Pace
 from pairlens.corpus.writer import COUNTS, Report, Writer
 from pairlens.errors import StoreError, whole
 from pairlens.io import InputTable, Journal, require_pyarrow
@@ -44,7 +45,7 @@ class IngestRun:
         index: the index.
         data: the input.
         layout: its columns.
-        truncate: index the beginning of texts that are longer than the model takes, instead of rejecting them.
+        passages: split texts that are longer than the model takes, instead of keeping their beginning.
         update: replace texts that have the same name, instead of rejecting the row.
         chunk: rows that are decomposed together.
     """
@@ -52,7 +53,7 @@ class IngestRun:
     index: Index
     data: InputTable
     layout: Layout
-    truncate: bool = False
+    passages: bool = False
     update: bool = False
     chunk: int = CHUNK
 
@@ -60,7 +61,7 @@ class IngestRun:
     def source(self) -> str:
         """The name of the run: the name of its table, and a hash of everything that the result depends on."""
         asked = {**asdict(self.layout), "input": self.data.fingerprint(), "chunk": whole("chunk", self.chunk, 1)}
-        asked |= {"truncate": self.truncate, "update": self.update}
+        asked |= {"passages": self.passages, "update": self.update}
         digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
         return f"{self.data.name.replace('/', '-')}-{digest}"
 
@@ -79,14 +80,14 @@ class IngestRun:
         return any(self.folder.glob("journal.jsonl")) or any((self.folder / "parts").glob("*.arrow"))
 
     def __call__(
-        self, *, cluster: Cluster | None = None, restart: bool = False, progress: Callable[[int], None] | None = None
+        self, *, cluster: Cluster | None = None, restart: bool = False, progress: Callable[[Pace], None] | None = None
     ) -> Report:
         """Index what is not yet indexed.
 
         Args:
             cluster: where to compute; by default in this process.
             restart: forget what an earlier run of the same input has done; texts that are in the index stay there.
-            progress: called with the number of rows that were finished since the last call.
+            progress: called several times a block with how far the run is; not called if there is nothing to do.
 
         Returns:
             The counts for the whole table, earlier runs included.
@@ -99,22 +100,38 @@ class IngestRun:
             if restart:
                 parts.clear()
             commits = _Commits(self, journal, parts)
-            if progress:
-                progress(commits.rows)
             if not commits.finished:
-                with closing(self._make_parts(commits.block, cluster)) as parts_done:
+                advance = self._reporter(commits.rows, progress) if progress else None
+                # Workers elsewhere report whole blocks.
+                inside = None if advance is None or cluster else partial(advance, 0, spared=0.0)
+                with closing(self._make_parts(commits.block, cluster, inside)) as parts_done:
                     for done in parts_done:
                         commits.take(done)
-                        if progress:
-                            progress(done.rows)
+                        if advance is not None:
+                            advance(done.rows, done.work, done.spared)
                 commits.finish()
         return commits.report
 
-    def _make_parts(self, start: int, cluster: Cluster | None) -> Generator[Done]:
+    def _make_parts(
+        self, start: int, cluster: Cluster | None, advance: Callable[[float], None] | None
+    ) -> Generator[Done]:
         """Every block from a number on as a part, in any order."""
         folder = (self.folder / "parts").resolve()
-        make = partial(IngestStage, folder=folder, source=self.source, truncate=self.truncate, update=self.update)
+        how: dict[str, Any] = {"passages": self.passages, "update": self.update, "advance": advance}
+        make = partial(IngestStage, folder=folder, source=self.source, **how)
         return map_blocks(make, partial(read_blocks, self.data, self.layout, self.chunk, start), self.index, cluster)
+
+    def _reporter(self, rows: int, progress: Callable[[Pace], None]) -> Callable[..., None]:
+        """A function that takes rows, work done and work spared, and reports the pace; `rows` are finished already."""
+        workload = self.index.workload(passages=self.passages)
+        pace = Pace(self.data.count(), workload.mean(self.data, self.layout), rows)
+        pace.spared = rows * workload.mean(self.data, self.layout, rows) if rows else 0.0
+
+        def advance(rows: int, work: float, spared: float) -> None:
+            pace.rows, pace.done, pace.spared = pace.rows + rows, pace.done + work, pace.spared + spared
+            progress(pace)
+
+        return advance
 
 
 class _Commits:

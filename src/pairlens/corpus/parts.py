@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from pairlens.corpus.writer import Writer
 from pairlens.errors import InputError, StoreError
 from pairlens.io import InputTable, in_blocks, require_pyarrow, whole_file
 from pairlens.lens import Lens
+from pairlens.progress import watch
 
 if TYPE_CHECKING:
     from pairlens.corpus.cluster import Cluster
@@ -28,10 +29,19 @@ RowBlock = tuple[int, list[TextRecord | Reject]]
 
 @dataclass(frozen=True)
 class Done:
-    """A finished block: its number, and how many rows of the table it covers."""
+    """A finished block: its number, and how many rows of the table it covers.
+
+    Attributes:
+        number: the number of the block.
+        rows: its rows.
+        work: the work that was done for them and is not reported yet, as a `Workload` weighs it.
+        spared: the work that was not needed, because the texts are in the index or the part was there.
+    """
 
     number: int
     rows: int
+    work: float = 0.0
+    spared: float = 0.0
 
 
 @contextmanager
@@ -90,21 +100,51 @@ class IngestStage:
         index: where the texts go.
         folder: the folder of the parts.
         source: the name of the run.
-        truncate: index the beginning of texts that are longer than the model takes.
+        passages: split texts that are longer than the model takes.
         update: replace texts that have the same id.
+        advance: called several times a block, with the work that was done since the last call.
     """
 
-    def __init__(self, index: Index, folder: Path, source: str, *, truncate: bool, update: bool) -> None:
+    def __init__(
+        self,
+        index: Index,
+        folder: Path,
+        source: str,
+        *,
+        passages: bool,
+        update: bool,
+        advance: Callable[[float], None] | None = None,
+    ) -> None:
         self._parts = Parts(folder)
         self._writer = Writer(index.store, source, update=update)
-        self._decompose = index.decomposer(truncate=truncate)
+        self._decompose = index.decomposer(passages=passages)
+        self._workload = index.workload(passages=passages)
+        # Where batches run beside each other, watching them would cost time.
+        self._advance = advance if index.lens.encoder.concurrent_batches == 1 else None
 
     def __call__(self, block: RowBlock) -> Done:
         """Decompose a block, unless its part exists."""
         number, rows = block
-        if not self._parts.path(number).exists():
-            self._parts.write(number, *self._writer.prepare(rows, self._decompose), len(rows))
-        return Done(number, len(rows))
+        planned = self._workload.sum(rows)
+        if self._parts.path(number).exists():
+            return Done(number, len(rows), spared=planned)
+        work = reported = 0.0
+
+        def show(done: float) -> None:
+            nonlocal reached, reported
+            if self._advance is not None and done > reached:
+                self._advance((done - reached) * work)
+                reported, reached = reported + (done - reached) * work, done
+
+        def decompose(texts: Sequence[TextRecord], source: str) -> tuple[Any, list[Reject]]:
+            nonlocal work
+            work = self._workload.sum(texts)
+            with nullcontext() if self._advance is None else watch(show):
+                return self._decompose(texts, source)
+
+        reached = 0.0
+        self._parts.write(number, *self._writer.prepare(self._decompose.records(rows), decompose), len(rows))
+        return Done(number, len(rows), work - reported, max(0.0, planned - work))
 
 
 def read_blocks(data: InputTable, layout: Layout, chunk: int, start: int) -> Iterator[RowBlock]:

@@ -28,6 +28,7 @@ class TextRecord:
         metadata: its other columns.
         row: its number in the table, from 1.
         line: its line in the file.
+        parent: of a passage, the id of the text that it is a part of; else "".
     """
 
     id: str
@@ -35,6 +36,7 @@ class TextRecord:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     row: int = 0
     line: int = 0
+    parent: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ def make_schema(dim: int, metadata: Mapping[str, str], precision: str) -> Any:
         [
             pa.field("id", pa.string(), nullable=False),
             pa.field("text", pa.string(), nullable=False),
+            ("parent", pa.string()),
             ("embedding", pa.list_(pa.float32(), dim)),
             *([("metadata", pa.struct(named))] if named else []),
             ("contributions", pa.list_(pa.list_(number, dim))),
@@ -101,6 +104,7 @@ def to_table(texts: Sequence[TextRecord], decomposed: Sequence[Contributions], s
     columns: dict[str, Any] = {
         "id": [text.id for text in texts],
         "text": [text.text for text in texts],
+        "parent": [text.parent for text in texts],
         "embedding": _vectors([c.output for c in decomposed], schema.field("embedding").type),
         "metadata": [dict(text.metadata) for text in texts],
         "contributions": pa.ListArray.from_arrays(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,16 +14,19 @@ import numpy as np
 from pairlens.attribution import similarity
 from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.explanation import Explanation, Pair
+from pairlens.attribution.zoom import strongest_sentences
 from pairlens.corpus.records import from_table, vectors_of
 from pairlens.corpus.settings import IndexSettings
 from pairlens.corpus.store import Store
 from pairlens.io import find_columns
 from pairlens.lens import Lens
 from pairlens.shapes import Array
-from pairlens.text import Unit
+from pairlens.text import Unit, words
 
 REMEMBERED = 64
 """Queries that are cached."""
+PER_WORD, FEWEST = 1.5, 8
+"""Forward passes for each word of a sentence whose words are shown, and the fewest for a sentence."""
 SPARE = 16
 """Rows that are fetched beyond k, to see whether some tie with the k-th."""
 TIED = 1e-5
@@ -40,19 +44,19 @@ class Query:
 
     def __init__(self, text: str, lens: Lens, options: Mapping[str, Any]) -> None:
         self.text = text
-        self._lens = lens
+        self.lens = lens
         self._options = dict(options)
 
     @cached_property
     def embedding(self) -> Array:
         """The model's own output, (dim,): one forward pass."""
-        encoder = self._lens.encoder
+        encoder = self.lens.encoder
         return encoder.outputs([encoder.read(self.text, self._options["role"])])[0]
 
     @cached_property
     def contributions(self) -> Contributions:
         """The query's contributions."""
-        return next(self._lens.decompose([self.text], progress=False, **self._options))
+        return next(self.lens.decompose([self.text], progress=False, **self._options))
 
 
 class Queries:
@@ -80,25 +84,33 @@ class Hit:
         id: the text's id.
         score: the model's own similarity of query and text.
         text: the text.
+        parent: of a passage, the id of the text that it is a part of; else "".
         metadata: its other columns.
         query: the query.
         contributions: what the text's units contribute to its embedding.
         settings: those of the index.
+        zoom: whether its explanation has the words of the sentences that matter most.
     """
 
     rank: int
     id: str
     score: float
     text: str
+    parent: str
     metadata: Mapping[str, Any]
     query: Query
     contributions: Contributions
     settings: IndexSettings
+    zoom: bool
 
     @cached_property
     def explanation(self) -> Explanation:
-        """Why the text is as near to the query as it is: one small matrix product, made when it is asked for."""
-        return explain(self.query.contributions, self.contributions, self.settings)
+        """Why the text is as near to the query as it is.
+
+        The units that the index holds explain that with one small matrix product. The words of the sentences that
+        matter most are computed when the explanation is asked for, with forward passes.
+        """
+        return zoom_in(self._stored, self.query, self.contributions, self.settings) if self.zoom else self._stored
 
     @property
     def title(self) -> str:
@@ -109,7 +121,7 @@ class Hit:
     @property
     def passage(self) -> tuple[Unit, float]:
         """The sentence that brings the text nearest to the query, and how much it contributes."""
-        e = self.explanation if self.settings.level == "sentence" else self._by_sentence
+        e = self._stored if self.settings.level == "sentence" else self._by_sentence
         texts = [i for i, unit in enumerate(e.units_b) if unit.kind == "text"]
         effects = e.column + e.effects_b
         best = max(texts, key=lambda i: effects[i])
@@ -118,6 +130,10 @@ class Hit:
     def top(self, k: int = 5) -> list[Pair]:
         """The strongest pairs of query and text, special tokens left out."""
         return self.explanation.top(k)
+
+    @cached_property
+    def _stored(self) -> Explanation:
+        return explain(self.query.contributions, self.contributions, self.settings)
 
     @cached_property
     def _by_sentence(self) -> Explanation:
@@ -133,6 +149,24 @@ def explain(a: Contributions, b: Contributions, settings: IndexSettings, *, many
     return similarity.explain(a, b, reference_terms=settings.reference_terms, measure=settings.measure, many=many)
 
 
+def zoom_in(e: Explanation, query: Query, c: Contributions, settings: IndexSettings) -> Explanation:
+    """An explanation with the words of the sentences of the text that matter most for its score.
+
+    Args:
+        e: the explanation by sentences; an index that holds something else cannot be refined, and gives this.
+        query: the query.
+        c: the contributions of the text's sentences.
+        settings: those of the index.
+    """
+    if not settings.has_words_inside:
+        return e
+    sentences = strongest_sentences(e, "b")
+    passes = math.ceil(PER_WORD * max(len(words(sentence.text)) for sentence in sentences))
+    options: dict[str, Any] = {**settings.options(), "method": settings.method.with_passes(max(FEWEST, passes))}
+    (opened,) = query.lens.open_sentences([c], [sentences], **options)
+    return explain(query.contributions, opened, settings)
+
+
 def find(
     store: Store,
     query: Query,
@@ -142,6 +176,7 @@ def find(
     where: str | None,
     *,
     approximate: bool,
+    zoom: bool,
 ) -> list[Hit]:
     """The k texts nearest to a query, nearest first; equally near texts are ordered by id.
 
@@ -159,10 +194,21 @@ def find(
             break
         asked *= 2
     chosen = table.take(np.array(order[:k], dtype=np.int64))
-    shown = chosen.select([name for name in ("id", "text", "metadata") if name in chosen.column_names])
+    shown = chosen.select([name for name in ("id", "text", "parent", "metadata") if name in chosen.column_names])
     hits = zip(order, from_table(chosen, common), shown.to_pylist(), strict=False)
     return [
-        Hit(rank, row["id"], float(scores[i]), row["text"], row.get("metadata") or {}, query, c, settings)
+        Hit(
+            rank=rank,
+            id=row["id"],
+            score=float(scores[i]),
+            text=row["text"],
+            parent=row["parent"],
+            metadata=row.get("metadata") or {},
+            query=query,
+            contributions=c,
+            settings=settings,
+            zoom=zoom,
+        )
         for rank, (i, c, row) in enumerate(hits, 1)
     ]
 

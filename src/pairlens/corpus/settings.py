@@ -13,13 +13,11 @@ from pairlens.methods.banzhaf import Banzhaf
 from pairlens.methods.fade import Fade
 from pairlens.methods.integrated_jacobian import IntegratedJacobian
 from pairlens.methods.occlusion import Occlusion
+from pairlens.methods.sampled import Sampled
 from pairlens.methods.shapley import Shapley
 from pairlens.quadrature import Adaptive, GaussLegendre, Riemann, Rule
 from pairlens.text.units import LEVELS
 
-PASSES = 32
-"""Forward passes per text at sentence level by default. Up to 5 sentences are exact; in long abstracts contributions
-correlate with the exact ones at 0.93, for less than a third of the time of Shapley's own default."""
 PRECISIONS = ("float16", "float32")
 QUERY_LEVEL = "word"
 _KINDS = {
@@ -59,8 +57,6 @@ class IndexSettings:
         chosen = resolved.method
         if chosen is None:
             chosen = default_method(lens.encoder, role)
-            if level == "sentence":
-                chosen = chosen.with_passes(PASSES)
         return cls(
             level=level,
             method=chosen.resolve(lens.encoder, role),
@@ -70,6 +66,11 @@ class IndexSettings:
             role=role,
             precision=choose("precision", precision, PRECISIONS),
         )
+
+    @property
+    def has_words_inside(self) -> bool:
+        """Whether deletions inside a sentence can refine what the index holds of it."""
+        return self.level == "sentence" and isinstance(self.method, Sampled)
 
     def options(self) -> dict[str, Any]:
         """The keyword arguments of `Lens.decompose` for a text of the index."""

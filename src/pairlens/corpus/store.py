@@ -161,11 +161,21 @@ class Store:
         if self._unsorted > UNSORTED:
             self.optimize()
 
-    def delete(self, ids: Iterable[str]) -> int:
-        """Delete the rows with these ids; returns how many were deleted."""
+    def delete(self, ids: Iterable[str], *, keep: Iterable[str] = ()) -> int:
+        """Delete the rows with these ids and the passages of these texts; returns how many rows were deleted.
+
+        Args:
+            ids: ids of texts.
+            keep: ids of rows that stay.
+        """
+        kept, deleted = list(keep), 0
         with self.writing(), self._changing():
-            conditions = map(_is_one_of, in_blocks(dict.fromkeys(ids), ASKED))
-            return sum(self._table.delete(condition).num_deleted_rows for condition in conditions)
+            for some in in_blocks(dict.fromkeys(ids), ASKED):
+                condition = f"({_is_one_of(some)} OR {_is_one_of(some, 'parent')})"
+                condition += f" AND NOT {_is_one_of(kept)}" if kept else ""
+                if self._table.count_rows(condition):
+                    deleted += self._table.delete(condition).num_deleted_rows
+        return deleted
 
     def optimize(self) -> None:
         """Merge small files, update the index on `id`, and delete old versions."""
@@ -229,9 +239,9 @@ def _connect(path: Path) -> Any:
     return require("lancedb", "corpus").connect(str(path), read_consistency_interval=timedelta(0))
 
 
-def _is_one_of(ids: Sequence[str]) -> str:
-    """The SQL condition for rows with these ids."""
-    return f"id IN ({', '.join(map(_quoted, ids))})"
+def _is_one_of(ids: Sequence[str], column: str = "id") -> str:
+    """The SQL condition for rows with these ids, or with these texts as parents."""
+    return f"{column} IN ({', '.join(map(_quoted, ids))})"
 
 
 def _quoted(name: str) -> str:

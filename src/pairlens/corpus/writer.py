@@ -12,7 +12,7 @@ from pairlens.corpus.layout import SHOWN
 from pairlens.corpus.records import Reject, TextRecord
 from pairlens.corpus.store import Store
 
-_LOOKED_UP = ("id", "text", "metadata", "source", "row", "truncated")
+_LOOKED_UP = ("id", "text", "parent", "metadata", "source", "row", "truncated")
 _FAULTS = {
     "double": "the id {id!r} was in row {row} already",
     "other": "the id {id!r} is in the index with another text or metadata; --update replaces it",
@@ -30,7 +30,7 @@ class Report:
         added: texts that are new in the index.
         updated: texts that replaced another one.
         there: texts that were in the index already, with the same metadata.
-        truncated: of those added or updated, how many are longer than the model takes.
+        truncated: of those added or updated, how many are longer than the model takes, and were cut.
         rejected: rows that could not be used.
         rejects: the rejected rows with their reasons; empty for a table, whose rejects are in a file.
     """
@@ -82,8 +82,8 @@ class Writer:
         stored_rows = self._look_up([text.id for text in texts])
         spared = ("added", "there", "other")
         known = [t for t in texts if t.id in stored_rows and self._verdict(asdict(t), stored_rows[t.id]) in spared]
-        rows_of_known = {text.row for text in known}
-        rows, bad = decompose([text for text in texts if text.row not in rows_of_known], self._source)
+        places_of_known = {(text.row, text.id) for text in known}
+        rows, bad = decompose([text for text in texts if (text.row, text.id) not in places_of_known], self._source)
         return rows, known, [*bad, *(reject for reject in given if isinstance(reject, Reject))]
 
     def write(
@@ -102,40 +102,60 @@ class Writer:
             before: called with the report, before the commit.
         """
         with self.store.writing():
-            report, fresh, replaces = self._settle(rows, known, rejects)
+            columns = rows.select([*self._columns, "line"]).to_pylist()
+            entries: list[dict[str, Any]] = [{**entry, "place": i} for i, entry in enumerate(columns)]
+            entries = sorted([*entries, *map(asdict, known)], key=lambda entry: entry["row"])
+            stored_rows = self._look_up([entry["id"] for entry in entries])
+            bad = self._faults(entries, stored_rows)
+            refused = {reject.row for reject in bad}
+            entries = [entry for entry in entries if entry["row"] not in refused]
+            report, fresh = self._settle(entries, stored_rows, [*rejects, *bad])
             if before is not None:
                 before(report)
-            self.store.write(rows.drop_columns(["line"]).take(np.array(fresh, dtype=np.int64)), replace=replaces)
+            added = rows.drop_columns(["line"]).take(np.array(fresh, dtype=np.int64))
+            self.store.write(added, replace=report.updated > 0)
+            if self._update and entries:
+                # A text that was replaced may have had other passages than it has now.
+                texts = [entry["parent"] or entry["id"] for entry in entries]
+                self.store.delete(texts, keep=[entry["id"] for entry in entries])
         return report
 
-    def _settle(
-        self, rows: Any, known: Sequence[TextRecord], rejects: Sequence[Reject]
-    ) -> tuple[Report, list[int], bool]:
-        """The report, the places of the rows to write, and whether some of them replace others."""
-        columns = rows.select([*self._columns, "line"]).to_pylist()
-        entries: list[dict[str, Any]] = [{**entry, "place": i} for i, entry in enumerate(columns)]
-        entries = sorted([*entries, *map(asdict, known)], key=lambda entry: entry["row"])
-        stored_rows = self._look_up([entry["id"] for entry in entries])
+    def _faults(
+        self, entries: Sequence[Mapping[str, Any]], stored_rows: Mapping[str, Mapping[str, Any]]
+    ) -> list[Reject]:
+        """The rows whose ids are taken; of a text in passages, one that is taken rejects all of them."""
         first: dict[str, int] = {}
-        bad, fresh = list(rejects), []
-        counts: dict[str, int] = dict.fromkeys(COUNTS, 0)
+        bad: dict[int, Reject] = {}
         for entry in entries:
             name, row, stored = entry["id"], entry["row"], stored_rows.get(entry["id"])
             verdict = "double" if name in first else self._verdict(entry, stored)
             if verdict in ("double", "other"):
                 before = first[name] if name in first else stored and stored["row"]
-                bad.append(_rejected(entry, _FAULTS[verdict].format(id=name, row=before)))
-            else:
-                counts[verdict] += 1
-            if verdict in ("added", "updated"):
+                bad.setdefault(row, _rejected(entry, _FAULTS[verdict].format(id=name, row=before)))
+            elif verdict != "there":
                 first[name] = row
+        return list(bad.values())
+
+    def _settle(
+        self,
+        entries: Sequence[Mapping[str, Any]],
+        stored_rows: Mapping[str, Mapping[str, Any]],
+        rejects: Sequence[Reject],
+    ) -> tuple[Report, list[int]]:
+        """The report, and the places of the rows to write."""
+        counts: dict[str, int] = dict.fromkeys(COUNTS, 0)
+        fresh: list[int] = []
+        for entry in entries:
+            stored = stored_rows.get(entry["id"])
+            verdict = self._verdict(entry, stored)
+            counts[verdict] += 1
+            if verdict in ("added", "updated"):
                 # A row that an earlier attempt has committed counts, but is not written again.
                 done = stored is not None and self._is_same_row(entry, stored)
                 counts["truncated"] += bool((stored if done and stored else entry)["truncated"])
                 fresh += [] if done else [entry["place"]]
-        counts["rejected"] = len(bad)
-        report = Report(**counts, rejects=tuple(sorted(bad, key=lambda reject: reject.row)))
-        return report, fresh, counts["updated"] > 0
+        counts["rejected"] = len(rejects)
+        return Report(**counts, rejects=tuple(sorted(rejects, key=lambda reject: reject.row))), fresh
 
     def _look_up(self, ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         return {row["id"]: row for row in self.store.fetch(ids, self._columns).to_pylist()}
