@@ -1,7 +1,7 @@
 """Two texts of 512 tokens, 25 and 11 sentences, with all-MiniLM-L6-v2: time and peak memory.
 
-At sentence level from layers 5 and 0, and at word level coarse to fine: sentences first, then the words of the
-strongest sentence pairs only. Results go to benchmarks/results/long_texts.json.
+The default, which zooms: sentences, and the words of the strongest ones; and integrated Jacobians of the sentences from
+layers 5 and 0. Results go to benchmarks/results/long_texts.json.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def text_of(lens: Lens, sentences: int, start: int) -> str:
 def main() -> None:
     """Print one line per case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", nargs="*", default=["5", "5-words"], choices=["5", "0", "5-words"])
+    parser.add_argument("--cases", nargs="*", default=["default", "5"], choices=["default", "5", "0"])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     from sentence_transformers import SentenceTransformer
@@ -65,14 +65,8 @@ def main() -> None:
     lens = Lens(model)
     a, b = text_of(lens, 25, 0), text_of(lens, 11, 5)
     for case in options.cases:
-        layer = int(case[0])
         start = time.perf_counter()
-        if case.endswith("words"):
-            fine = lens.zoom(a, b, layer=layer, pairs=3)
-            e, units = fine.at("sentence"), (fine.units_a, fine.units_b)
-            detail: dict[str, Any] = {"units": [sum(u.kind == "text" for u in side) for side in units]}
-        else:
-            e, detail = lens.explain(a, b, layer=layer, level="sentence"), {}
+        e = lens.explain(a, b) if case == "default" else lens.explain(a, b, layer=int(case), level="sentence")
         seconds = time.perf_counter() - start
         note(
             "long_texts",
@@ -81,12 +75,11 @@ def main() -> None:
                 "seconds": seconds,
                 "peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
                 "tokens": [len(e.tokens_a), len(e.tokens_b)],
-                "sentences": [sum(u.kind == "text" for u in us) for us in (e.units_a, e.units_b)],
+                "units": [sum(u.kind == "text" for u in us) for us in (e.units_a, e.units_b)],
                 "nodes": e.settings["nodes"],
                 "gap": max(e.gap_a, e.gap_b),
                 "threads": torch.get_num_threads(),
                 "gflops": rate_of_products(4096),
-                **detail,
             },
         )
 

@@ -18,8 +18,9 @@ KEEP = 0.82
 units; 0.75 to 0.85 are within 0.02 of each other in R² (docs/faithfulness.md)."""
 FEWEST, MOST = 48, 400
 """The smallest and the largest number of subsets tried by default."""
-LONG = 8
-"""From this many tokens a unit on, as for sentences, forward passes are long, and 2 for each unit and 6 more do."""
+LONG = 5
+"""From this many tokens a unit on forward passes are long, and 2 for each unit and 6 more do: sentences, and words of
+one sentence in a long text."""
 
 
 @dataclass(frozen=True, kw_only=True)
