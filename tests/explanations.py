@@ -10,6 +10,9 @@ from pairlens.text import Unit, words
 COFFEE = ("The coffee here is not good.", "This coffee is bad.")
 
 
+ZOOMED = ("The coffee was bad.", "We left early. The coffee here is not good.")
+
+
 LONG = "It was the best of times, it was the worst of times, it was the age of wisdom and of incomprehensibility. " * 3
 
 
@@ -56,3 +59,25 @@ def make(a, b, *, matrix=None, effects=False, seed=0, scale=0.1, special=True, *
         "settings": SETTINGS,
     }
     return Explanation(**{**values, **changes})
+
+
+def make_zoomed() -> Explanation:
+    """An explanation of ZOOMED: the words of a; of b the first sentence, the words of the second, and its own row."""
+    a, b = ZOOMED
+    units = [Unit(b[i:j], i, j) for i, j in words(b) if i >= 15]
+    second = Unit.sentence(2, Unit(b[15:], 15, len(b)), units)
+    units_b = (Unit("[CLS]", 0, 0, "special"), Unit(b[:14], 0, 14), *units, second)
+    matrix = np.zeros((7, len(units_b)))
+    matrix[2, 3], matrix[2, -1], matrix[4, 1], matrix[4, 7] = 0.3, -0.1, 0.08, 0.2
+    settings = {**SETTINGS, "method": "banzhaf", "reference": "fitted", "reference_terms": "keep"}
+    return make(
+        a,
+        b,
+        units_b=units_b,
+        matrix=matrix,
+        effects_a=np.zeros(7),
+        effects_b=np.zeros(len(units_b)),
+        entry_error=np.full(matrix.shape, 0.01),
+        score=0.0041 + matrix.sum() + 2e-7,
+        settings={**settings, "level": ["word", "zoom"]},
+    )

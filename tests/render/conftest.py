@@ -2,6 +2,7 @@
 
 import pytest
 
+from explanations import make_zoomed
 from pairlens import Banzhaf
 from pairlens.attribution.explanation import Explanation
 
@@ -18,3 +19,9 @@ def guitar(minilm) -> Explanation:
 def negation(minilm) -> Explanation:
     """An explanation of words in which some words have rows for what they do together."""
     return minilm.explain("The movie was good.", "The movie was not good.", level="word", method=Banzhaf(compounds=8))
+
+
+@pytest.fixture(scope="session")
+def zoomed() -> Explanation:
+    """An explanation of sentences, one of them opened into its words."""
+    return make_zoomed()

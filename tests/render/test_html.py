@@ -137,3 +137,19 @@ def test_command_saves_the_picture(tmp_path, monkeypatch, minilm):
     (stored,) = json.loads(Parsed(path.read_text(encoding="utf-8")).scripts[0])["views"]
     assert (stored["text_a"], stored["text_b"]) == (A, B)
     assert [level["name"] for level in stored["levels"]] == ["word", "sentence"]
+
+
+def test_a_zoomed_explanation_has_its_sentences_as_a_coarser_level(zoomed):
+    zoom, sentences = html.payload(zoomed)["views"][0]["levels"]
+    assert (zoom["name"], zoom["noun"], sentences["name"]) == ("zoom", "word or sentence", "sentence")
+    assert [unit["text"] for unit in sentences["units_b"]] == [
+        "[CLS]",
+        "We left early.",
+        "The coffee here is not good.",
+    ]
+    assert len(sentences["units_a"]) == len(zoom["units_a"]), "the other text keeps its words"
+    assert sentences["matrix"][2][2] == pytest.approx(0.3 - 0.1), "the words and the row of the sentence"
+    assert sentences["entry_error"][2][2] == pytest.approx(0.01), "words add no error to their sentence's"
+    own = zoom["units_b"][-1]
+    assert own["parts"] == list(range(2, 9))
+    assert own["removes"] == list(range(2, 10))

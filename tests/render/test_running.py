@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from explanations import make_zoomed
 from pairlens.render.axis import axis
 from pairlens.render.running import Piece, cut, lay_out, to_pieces, wrap
 from pairlens.text import Unit, words
@@ -38,3 +39,21 @@ def test_shortened_texts_keep_their_linked_units():
     shown = [placed.piece.text for line in lines for placed in line]
     assert {"w3", "w200", "w399", "…"} <= set(shown)
     assert len(lines) <= 3
+
+
+def test_an_opened_sentence_stands_behind_its_last_word():
+    e = make_zoomed()
+    indices = [index for _, index in cut(e.text_b, e.units_b) if index is not None]
+    assert indices == list(range(len(e.units_b))), "the second sentence is the last"
+    units = (*e.units_b[2:], e.units_b[1])
+    assert [index for _, index in cut(e.text_b, units)][-2:] == [len(units) - 2, len(units) - 1]
+
+
+def test_of_a_long_unit_the_first_words_are_kept():
+    text = " ".join(f"w{i}" for i in range(400))
+    units = [Unit(text[:1500], 0, 1500), Unit(text[1501:], 1501, len(text))]
+    pieces = to_pieces(text, units, axis(units, np.ones(2)), {0, 1})
+    lines = lay_out(pieces, {0, 1}, lambda piece: len(piece.text), 60, 3)
+    shown = [placed.piece.text for line in lines for placed in line]
+    assert pieces[0].text in shown
+    assert next(piece.text for piece in pieces if piece.line == 1) in shown

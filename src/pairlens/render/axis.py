@@ -12,6 +12,7 @@ import numpy as np
 from pairlens.attribution.explanation import Explanation
 from pairlens.render.deletion import Without, without_each
 from pairlens.render.headline import colour_floor
+from pairlens.render.names import label
 from pairlens.render.text import clean
 from pairlens.shapes import Bool, Float, PerUnit, PerUnitA, PerUnitB
 from pairlens.text import Unit
@@ -161,7 +162,7 @@ def axis(units: Sequence[Unit], strength: PerUnit, *, limit: int | None = None, 
     listed = [i for i in range(len(units)) if i not in folded]
     order = sorted(listed, key=lambda i: -strength[i])
     shown, hidden = sorted(order[:limit]), sorted(order[len(order[:limit]) :])
-    groups = [(clean(units[i].text), [i]) for i in shown]
+    groups = [(clean(label(units[i])), [i]) for i in shown]
     groups += [("special", folded)] if strength[folded].any() or (folded and not groups) else []
     groups += [("rest", hidden)] if hidden else []
     sums = np.zeros((len(groups), len(units)))

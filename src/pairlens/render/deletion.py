@@ -9,11 +9,11 @@ from pairlens.attribution.explanation import Explanation
 from pairlens.shapes import PerUnit
 from pairlens.text import rows_without
 
-_DELETABLE = ("text", "rest", "compound")  # special tokens and prompts always stay
+_DELETABLE = ("text", "rest", "compound", "sentence")  # special tokens and prompts always stay
 
 
 class Without(NamedTuple):
-    """The score without a unit, or without the words of a compound.
+    """The score without a unit; for a compound or a sentence, without its words.
 
     Attributes:
         score: the similarity of what is left.
@@ -44,7 +44,7 @@ def _without(e: Explanation, side: str, index: int, measured: PerUnit | None) ->
     if units[index].kind not in _DELETABLE:
         return None
     gone = rows_without(units, [index])
-    if measured is not None and units[index].kind != "compound":
+    if measured is not None and units[index].kind in ("text", "rest"):
         return Without(float(measured[index]), True)
     rest = [i for i, unit in enumerate(units) if unit.kind in ("text", "rest") and i not in gone]
     # An explanation says nothing about a text of which nothing is left.

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from pairlens.attribution.explanation import Explanation, Pair
 from pairlens.render.deletion import Without, without_each
+from pairlens.render.names import label
 from pairlens.render.text import clean, number, points, shorten, signed
 from pairlens.text import Unit
 
@@ -92,12 +93,14 @@ def _loss(e: Explanation) -> _Loss | None:
 
 
 def _word(loss: _Loss, e: Explanation) -> str:
-    """The unit's text, with the text that it belongs to if both texts have it."""
+    """The unit's text, with the text that it belongs to if both texts have it; of an opened sentence its number."""
+    if loss.unit.kind == "sentence":
+        return f"{loss.unit.text.strip('()')} of {loss.side}"
     other = e.units_b if loss.side == "a" else e.units_a
     both = any(unit.text.lower() == loss.unit.text.lower() for unit in other)
     return f"“{shorten(clean(loss.unit.text), _ROOM)}”" + (f" in {loss.side}" if both else "")
 
 
 def _name(unit: Unit) -> str:
-    text = shorten(clean(unit.text), _ROOM)
-    return f"“{text}”" if " " in text else text
+    text = shorten(clean(label(unit)), _ROOM)
+    return f"“{text}”" if " " in text and unit.kind != "sentence" else text

@@ -23,6 +23,7 @@ from pairlens.errors import InputError, choose
 from pairlens.io import check_folder, documents, write_file
 from pairlens.render.deletion import Without, without_each
 from pairlens.render.headline import colour_floor, headline
+from pairlens.render.names import label, noun
 from pairlens.render.running import cut
 from pairlens.render.text import SAMPLED, forecast, has_gap, provenance, summary
 from pairlens.text import LEVELS, Unit, both_levels, parts, rows_without
@@ -122,26 +123,34 @@ def _labelled(explanations: Shown) -> dict[str, Explanation]:
 
 
 def _view(label: str, e: Explanation) -> dict[str, Any]:
-    level = e.settings.get("level", "token")
     error = "standard error" if e.settings.get("method") in SAMPLED else "estimated error"
-    coarser = LEVELS[LEVELS.index(level) + 1 :] if level in LEVELS else ()
     return {
         "label": label,
         **{name: getattr(e, name) for name in _FIELDS},
         "has_gap": has_gap(e),
         "settings": dict(e.settings),
         "levels": [
-            _level(e, level if level in LEVELS else "span", error),
-            *(_level(e.at(name), name, "at most: errors of finer units, added up") for name in coarser),
+            _level(e, name, error) if n == 0 else _level(e.at(levels), name, "at most: errors of finer units, added up")
+            for n, (name, levels) in enumerate(_levels(e.settings.get("level", "token")).items())
         ],
     }
+
+
+def _levels(level: Any) -> dict[str, Any]:
+    """The levels to show, by the names that the picture has for them: the explanation's own and all coarser ones."""
+    if "zoom" in (both := both_levels(level)):
+        one, other = ("sentence" if side == "zoom" else side for side in both)
+        return {"zoom": level, "sentence": (one, other)}
+    if level not in LEVELS:
+        return {"span": level}
+    return {name: name for name in LEVELS[LEVELS.index(level) :]}
 
 
 def _level(e: Explanation, name: str, error_name: str) -> dict[str, Any]:
     without_a, without_b = without_each(e)
     return {
         "name": name,
-        "noun": _noun(e),
+        "noun": noun(e.settings),
         "headline": headline(e),
         "floor": colour_floor(e),
         "sampled": deletes(e.settings),
@@ -162,21 +171,15 @@ def _level(e: Explanation, name: str, error_name: str) -> dict[str, Any]:
     }
 
 
-def _noun(e: Explanation) -> str:
-    """What a unit is called: "word", or "word or sentence" where the texts have different levels."""
-    levels = both_levels(e.settings.get("level", "token"))
-    return " or ".join(dict.fromkeys(level if isinstance(level, str) else "span" for level in levels))
-
-
 def _unit(units: Sequence[Unit], index: int, known: Without | None) -> dict[str, Any]:
-    """A unit with the score without it, and with the rows of its compounds, which go with it."""
+    """A unit with the score without it, and with the rows that go with it."""
     unit = units[index]
-    entry: dict[str, Any] = {"text": unit.text, "start": unit.start, "end": unit.end, "kind": unit.kind}
+    entry: dict[str, Any] = {"text": label(unit), "start": unit.start, "end": unit.end, "kind": unit.kind}
     if known is not None:
         entry |= {"without": _significant(known.score, 9), "measured": known.measured}
     if (gone := rows_without(units, [index])) != [index]:
         entry["removes"] = gone
-    return entry | ({"parts": parts(units, index)} if unit.kind == "compound" else {})
+    return entry | ({"parts": parts(units, index)} if unit.parts else {})
 
 
 def _rounded(values: np.ndarray, digits: int) -> list[Any]:

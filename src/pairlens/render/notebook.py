@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -18,12 +18,25 @@ from pairlens.render.colours import ink_on, shade
 from pairlens.render.deletion import Without, without_each
 from pairlens.render.headline import colour_floor, headline, lead, standing_out
 from pairlens.render.html import document
+from pairlens.render.names import label, noun
 from pairlens.render.running import cut
-from pairlens.render.text import clean, equation, forecast, meanings, points, provenance, safe, signed, without_note
+from pairlens.render.text import (
+    clean,
+    equation,
+    forecast,
+    meanings,
+    points,
+    provenance,
+    safe,
+    shorten,
+    signed,
+    without_note,
+)
 from pairlens.shapes import PerUnit
 from pairlens.text import Unit, in_compounds
 
 STRONGEST = 8
+_ROOM = 60  # columns of a unit in the table
 _FRAME = "position:absolute;top:0;left:0;width:100%;height:100%;border:0;background:#fff"
 # The sandboxed frame has no origin: only its window identifies the sender of a message.
 _FIT = """
@@ -69,9 +82,10 @@ def static(e: Explanation) -> str:
     falls = _falls(e, e.row + e.effects_a, known[0]), _falls(e, e.column + e.effects_b, known[1])
     peak = max(colour_floor(e), *(float(np.abs(side).max(initial=0.0)) for side in falls)) or 1.0
     numbers = [[_number(w, e.score) for w in side] for side in known]
+    name = noun(e.settings)
     below = (
-        f" {note}; a word without a number hardly changes it."
-        if (note := without_note(known, "Number at a word"))
+        f" {note}; a {name} without a number hardly changes it."
+        if (note := without_note(known, f"Number at a {name}", name))
         else ""
     )
     rows = "".join(
@@ -100,11 +114,18 @@ def _text(name: str, text: str, units: tuple[Unit, ...], shares: PerUnit, number
     marked = in_compounds(units)
     words = [
         html.escape(safe(part)) if unit is None else _word(part, float(shares[unit]), numbers[unit], unit in marked)
-        for part, unit in cut(text, units)
+        for part, unit in _named(text, units)
         if part
     ]
     style = "font-family:serif;font-size:1.2em;line-height:1.8;white-space:pre-wrap;overflow-wrap:anywhere"
     return f"<p dir='auto' style='{style}'><small>{name}&emsp;</small>{''.join(words)}</p>"
+
+
+def _named(text: str, units: Sequence[Unit]) -> Iterator[tuple[str, int | None]]:
+    """The text cut into units; opened sentences have their names, other units without characters have none."""
+    for part, index in cut(text, units):
+        unit = None if index is None else units[index]
+        yield f" [{label(unit)}]" if unit is not None and unit.kind == "sentence" else part, index
 
 
 def _word(text: str, share: float, number: str, marked: bool) -> str:
@@ -125,4 +146,4 @@ def _number(known: Without | None, score: float) -> str:
 
 
 def _name(unit: Unit) -> str:
-    return f"<bdi>{html.escape(clean(unit.text))}</bdi>"
+    return f"<bdi>{html.escape(shorten(clean(label(unit)), _ROOM))}</bdi>"

@@ -13,9 +13,11 @@ from itertools import pairwise
 
 from pairlens.render.axis import Axis
 from pairlens.render.text import clean, is_wide
-from pairlens.text import Unit
+from pairlens.text import Unit, parts
 
 Measure = Callable[["Piece"], float]
+_NAMED = ("compound", "sentence")
+"""The kinds of units that have no characters of their own, and whose names stand in brackets."""
 _CONTEXTS = (32, 16, 8, 4, 2, 1, 0)
 """How many pieces to keep on either side of a linked piece in a text that is too long; the first that fits is used."""
 
@@ -49,25 +51,36 @@ class Placed:
 def cut(text: str, units: Sequence[Unit]) -> list[tuple[str, int | None]]:
     """The text cut where its units begin and end: each part with the index of its unit, or None between units.
 
-    The parts join to the text. A unit without characters of its own has an empty part.
+    The parts join to the text. A unit without characters of its own has an empty part; that of an opened sentence
+    stands behind its last word.
 
     Example:
         >>> cut("It rains.", (Unit("[CLS]", 0, 0, "special"), Unit("It", 0, 2), Unit("rains", 3, 8)))
         [('', 0), ('It', 1), (' ', None), ('rains', 2), ('.', None)]
     """
-    parts: list[tuple[str, int | None]] = []
+    cuts: list[tuple[str, int | None]] = []
     here = 0
-    for index, unit in enumerate(units):
+    for index in _in_order(units):
+        unit = units[index]
         # Several tokens may share a character: it goes to the first of them.
         start, end = max(unit.start, here), max(unit.end, here)
-        if unit.kind in ("rest", "compound") or start >= end:
-            parts.append(("", index))
+        if unit.kind in ("rest", "compound", "sentence") or start >= end:
+            cuts.append(("", index))
             continue
         if start > here:
-            parts.append((text[here:start], None))
-        parts.append((text[start:end], index))
+            cuts.append((text[here:start], None))
+        cuts.append((text[start:end], index))
         here = end
-    return [*parts, (text[here:], None)] if here < len(text) else parts
+    return [*cuts, (text[here:], None)] if here < len(text) else cuts
+
+
+def _in_order(units: Sequence[Unit]) -> list[int]:
+    """The indices of units, those of opened sentences behind their last words."""
+    order = [index for index, unit in enumerate(units) if unit.kind != "sentence"]
+    for index, unit in enumerate(units):
+        if unit.kind == "sentence":
+            order.insert(order.index(max(parts(units, index), default=order[-1])) + 1, index)
+    return order
 
 
 def to_pieces(text: str, units: Sequence[Unit], axis: Axis, keep: Collection[int | None]) -> list[Piece]:
@@ -96,7 +109,7 @@ def to_pieces(text: str, units: Sequence[Unit], axis: Axis, keep: Collection[int
         if line is not None and line in keep and not characters.strip() and line not in seen:
             # Special tokens, a prompt, the rest, or a token whose character went to an earlier token.
             label = axis.labels[line].strip() or "␣"
-            words = [" ", f"({label})" if unit is not None and units[unit].kind == "compound" else label, " "]
+            words = [" ", f"({label})" if unit is not None and units[unit].kind in _NAMED else label, " "]
         for word in words:
             if word.isspace():
                 space = True
@@ -165,7 +178,8 @@ def _clusters(pieces: Sequence[Piece], measure: Measure, width: float) -> Iterat
 
 def _excerpt(pieces: Sequence[Piece], keep: Collection[int | None], context: int, gap: str) -> list[Piece]:
     """The pieces to keep with `context` pieces on either side, and a gap wherever others are left out."""
-    kept = [i for i, piece in enumerate(pieces) if piece.line in keep] or [0]
+    # Of a unit of many words, such as a sentence, the first is enough.
+    kept = [i for i, piece in enumerate(pieces) if piece.line in keep and piece.first] or [0]
     near = sorted({i for j in kept for i in range(max(0, j - context), min(len(pieces), j + context + 1))})
     excerpt: list[Piece] = []
     for before, here in pairwise([-1, *near]):

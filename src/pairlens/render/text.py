@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairlens.attribution.contributions import deletes, predicts
+from pairlens.render.names import SENTENCES, by_levels, label
 
 if TYPE_CHECKING:
     from pairlens.attribution.contrast import Contrast
@@ -58,7 +59,7 @@ def summary(e: Explanation) -> str:
 
     pairs = standing_out(e, STRONGEST)
     room = (WIDTH - 20) // 2
-    labels = [(shorten(clean(pair.a.text), room), shorten(clean(pair.b.text), room)) for pair in pairs]
+    labels = [(shorten(clean(label(pair.a)), room), shorten(clean(label(pair.b)), room)) for pair in pairs]
     listed = _aligned([(f"{a} · {b}", signed(pair.value)) for (a, b), pair in zip(labels, pairs, strict=True)])
     texts = [
         line
@@ -75,7 +76,8 @@ def summary(e: Explanation) -> str:
 def contrast_summary(c: Contrast) -> str:
     """The query and both texts, the equation of the difference, and the query's units that contribute most to it."""
     order = np.argsort(-np.abs(c.effects), kind="stable")[:STRONGEST]
-    listed = [(shorten(clean(c.units[i].text), WIDTH - 20), signed(float(c.effects[i]))) for i in order if c.effects[i]]
+    shown = [i for i in order if c.effects[i]]
+    listed = [(shorten(clean(label(c.units[i])), WIDTH - 20), signed(float(c.effects[i]))) for i in shown]
     closer = "a" if c.difference >= 0 else "b"
     units, base = add_up([float(c.effects.sum()), c.base], c.difference - float(tiny(c.gap)))
     parts = [("units", number(units)), ("base", number(base))]
@@ -114,8 +116,9 @@ def terms(e: Explanation) -> list[tuple[str, str, float]]:
 def meanings(e: Explanation) -> list[str]:
     """What the terms of a score are, in words."""
     effects = ["effects: what a word does by itself"] if e.effects_a.any() or e.effects_b.any() else []
-    compounds = any(unit.kind == "compound" for unit in (*e.units_a, *e.units_b))
-    more = ["compounds: words that act together, in a row that goes with any of them"] if compounds else []
+    kinds = {unit.kind for unit in (*e.units_a, *e.units_b)}
+    more = ["compounds: words that act together, in a row that goes with any of them"] * ("compound" in kinds)
+    more += [SENTENCES] * ("sentence" in kinds)
     return [f"base: {MEANINGS['base']}", *effects, f"pairs: {MEANINGS['pairs']}", *more]
 
 
@@ -181,11 +184,11 @@ def provenance(e: Explanation) -> str:
         'all-MiniLM-L6-v2, fitted to 8 and 8 shortened texts (weighted Banzhaf values), by words, cosine similarity'
     """
     known = {name: value for name, value in e.settings.items() if value is not None}
-    level, measure = known.get("level"), str(known.get("measure", ""))
+    measure = str(known.get("measure", ""))
     words = [
         str(known.get("model", "")).rstrip("/").rsplit("/", 1)[-1],
         *_method(e, known),
-        f"by {level}s" if isinstance(level, str) else "",
+        by_levels(known),
         str(known.get("sums", "")),
         _MEASURES.get(measure, measure),
         _start(known),
@@ -293,18 +296,18 @@ def points(w: Without, score: float) -> str:
     return f"{'' if w.measured else '~'}{number(w.score, 2 if abs(score) < 100 else 0)}"
 
 
-def without_note(known: Sequence[Sequence[Without | None]], name: str) -> str:
-    """What the scores without a word are, and whether they are measured; empty where there are none."""
+def without_note(known: Sequence[Sequence[Without | None]], name: str, noun: str) -> str:
+    """What the scores without a unit are, and whether they are measured; empty where there are none."""
     listed = [w for side in known for w in side if w]
     forecasts = sum(not w.measured for w in listed)
     how = "measured" if not forecasts else "~ if that is a forecast" if forecasts < len(listed) else "a forecast"
-    return f"{name}: the score without that word, {how}" if listed else ""
+    return f"{name}: the score without that {noun}, {how}" if listed else ""
 
 
 def _without(score: float, units: Sequence[Unit], known: Sequence[Without | None]) -> list[str]:
     """One line with the score without the words that matter most; none where it is not known."""
     words = [(unit, w) for unit, w in zip(units, known, strict=True) if w and unit.kind != "compound"]
-    listed = [(abs(w.score - score), clean(unit.text), w) for unit, w in words]
+    listed = [(abs(w.score - score), clean(label(unit)), w) for unit, w in words]
     listed.sort(key=lambda each: -each[0])
     line = "   without"
     for n, (_, name, w) in enumerate(listed):

@@ -169,3 +169,22 @@ def test_hostile_texts_are_shown_character_by_character(hostile, saved, chromium
         assert page.evaluate("window.hacked") is None
         assert page.locator("main img, main svg[onload], main script").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_an_opened_sentence_is_a_chip_behind_its_words(zoomed, saved, chromium):
+    with visit(chromium, saved(zoomed), viewport=WIDE) as page:
+        spans = page.locator(".pl-unit[data-side=b]")
+        assert spans.all_inner_texts()[-3:] == ["good", ".", "sentence 2 as a whole"]
+        assert page.locator(".pl-part").count() == 0, "only words of compounds are underlined"
+        unit(page, "b", "sentence 2 as a whole").click()
+        page.get_by_text(minus("Beyond its single words -0.1000; most with coffee")).wait_for()
+        assert page.locator(".pl-inside").all_inner_texts() == ["The", "coffee", "here", "is", "not", "good", "."]
+        readout = page.locator(".pl-readout")
+        without = f"Without sentence 2 as a whole the score would be {number(zoomed.score - 0.4, 2)} (forecast)"
+        assert readout.inner_text().startswith(without)
+        unit(page, "a", "coffee").hover()
+        page.get_by_text("Without both").wait_for()
+        gone = zoomed.without(a=[2], b=[len(zoomed.units_b) - 1])
+        assert f"Without both the score would be {number(gone, 2)} (forecast)" in readout.inner_text()
+        page.get_by_role("radio", name="Sentences", exact=True).check(force=True)
+        assert spans.all_inner_texts() == ["We left early.", "The coffee here is not good."]

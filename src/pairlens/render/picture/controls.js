@@ -1,6 +1,6 @@
 // The controls: level, threshold, special tokens, colours, and which of several views is shown.
 
-const LEVELS = { token: "Tokens", word: "Words", sentence: "Sentences", span: "Spans" };
+const LEVELS = { token: "Tokens", word: "Words", zoom: "Sentences and words", sentence: "Sentences", span: "Spans" };
 let groups = 0;
 
 function makeControls(shared) {

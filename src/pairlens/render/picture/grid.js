@@ -98,6 +98,11 @@ function isSame(view, known) {
   return points({ ...known, measured: true }) === points({ score: view.score, measured: true });
 }
 
+// "compound", "sentence" and so on, as pairlens.text.Unit names them.
+function kindOf(grid, side, item) {
+  return grid.level[`units_${side}`][grid.items[side][item].members[0]].kind;
+}
+
 // The items of the other text, those with the strongest values first.
 function partnersOf(grid, side, item) {
   return grid.items[OTHER[side]]
@@ -107,7 +112,7 @@ function partnersOf(grid, side, item) {
     .sort(byStrength);
 }
 
-// The items that a compound consists of, and those that belong to any compound.
+// The items that a compound or an opened sentence consists of.
 function partsOf(grid, side, item) {
   const { parts = [] } = grid.level[`units_${side}`][grid.items[side][item].members[0]];
   return grid.items[side].flatMap(({ members, folded }, n) => (!folded && parts.includes(members[0]) ? [n] : []));

@@ -46,7 +46,8 @@ function aboutItem(grid, { side, item }) {
   const other = OTHER[side];
   const name = () => nameOf(grid.items[side][item].text);
   const known = grid.without[side][item];
-  const all = [known ? "In all " : name(), known ? "" : " ", make("b", {}, signed(grid.sums[side][item])), known ? "" : " in all"];
+  const beyond = kindOf(grid, side, item) === "sentence" ? "Beyond its single words" : "";
+  const all = [known ? `${beyond || "In all"} ` : name(), known ? "" : " ", make("b", {}, signed(grid.sums[side][item])), known ? "" : " in all"];
   const settled = partnersOf(grid, side, item).filter((entry) => !entry.noise && Number(entry.value.toFixed(4)));
   const most = settled.slice(0, 3);
   const list = most.flatMap((entry, n) => [
@@ -57,7 +58,7 @@ function aboutItem(grid, { side, item }) {
   if (!grid.hasEffects) return [...lines, ...(known ? [...all, list.length ? "; " : ""] : []), ...list];
   const effect = grid.effects[side][item];
   const together = grid.sums[side][item] - effect;
-  const parts = ["By itself ", ...valueOf(grid, effect, null).slice(0, 1), ", with the other text "];
+  const parts = [beyond ? `${beyond}: by itself ` : "By itself ", ...valueOf(grid, effect, null).slice(0, 1), ", with the other text "];
   return [...lines, ...parts, ...valueOf(grid, together, null).slice(0, 1), list.length ? ": " : "", ...list];
 }
 

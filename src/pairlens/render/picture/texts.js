@@ -69,7 +69,7 @@ function writeText(grid, side, spans) {
     }
   });
   if (items.at(-1)?.folded) put(items.length - 1, "pl-unit pl-chip", "special tokens");
-  const compounded = new Set(items.flatMap((_, n) => partsOf(grid, side, n)));
+  const compounded = new Set(items.flatMap((_, n) => (kindOf(grid, side, n) === "compound" ? partsOf(grid, side, n) : [])));
   for (const n of compounded) spans[n]?.classList.add("pl-part");
   if (compounds.childNodes.length) run.append(compounds);
   return run;
@@ -117,6 +117,7 @@ function walk(event, panel, { side, item }) {
 function paintTexts(panel, active) {
   const { grid, shared } = panel;
   const parts = active ? partsOf(grid, active.side, active.item) : [];
+  const holds = active && kindOf(grid, active.side, active.item) === "sentence" ? "pl-inside" : "pl-with";
   panel.texts.node.classList.toggle("pl-active", Boolean(active));
   for (const side of "ab") {
     panel.texts.spans[side].forEach((span, n) => {
@@ -128,7 +129,7 @@ function paintTexts(panel, active) {
       const swatch = lit ? shared.palette.shade(share) : { fill: "", ink: "" };
       const partner = across && active.partner === n;
       const held = active?.side === side && parts.includes(n);
-      const classes = [across && lit && "pl-lit", chosen && "pl-chosen", partner && "pl-partner", held && "pl-with"];
+      const classes = [across && lit && "pl-lit", chosen && "pl-chosen", partner && "pl-partner", held && holds];
       if (active && !chosen && !lit) classes.push("pl-quiet");
       dress(span, swatch, classes.filter(Boolean).join(" "), chosen && shared.pinned !== null);
     });

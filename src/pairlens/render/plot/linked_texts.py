@@ -13,6 +13,7 @@ from pairlens.errors import whole
 from pairlens.render.axis import Axis, Cells, fold
 from pairlens.render.colours import LIGHT, shade
 from pairlens.render.deletion import Without
+from pairlens.render.names import noun
 from pairlens.render.plot import canvas
 from pairlens.render.plot.blocks import Block, Looks, block
 from pairlens.render.plot.canvas import COLUMN, LINE, MARGIN, NUMBER, PAGE, TITLE, Pen
@@ -131,7 +132,7 @@ def _notes(cells: Cells, shown: Sequence[Link]) -> list[str]:
         equation(e).replace("-", "−"),
         *others,
         "colour of a word: its effect, what it does by itself" * cells.has_effects,
-        without_note(cells.without, "number at a word"),
+        without_note(cells.without, f"number at a {noun(e.settings)}", noun(e.settings)),
         forecast(e).replace("-", "−"),
     ]
     return [note for note in notes if note]

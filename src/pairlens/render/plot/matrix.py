@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from pairlens.attribution.explanation import Explanation
 from pairlens.render.axis import Cells, fold
 from pairlens.render.colours import LIGHT
+from pairlens.render.names import noun
 from pairlens.render.plot import canvas
 from pairlens.render.plot.canvas import COLUMN, LINE, MARGIN, NUMBER, PAGE, TITLE
 from pairlens.render.plot.panel import Plan, paint
@@ -111,7 +112,7 @@ def _notes(cells: Cells, titled: bool) -> list[str]:
         equation(e).replace("-", "−"),
         f"pairs with special tokens: {plain(special, 4)}" if folded else "",
         *(meanings(e) if cells.has_effects else []),
-        without_note(cells.without, "without" if titled else "number at a word"),
+        without_note(cells.without, "without" if titled else f"number at a {noun(e.settings)}", noun(e.settings)),
         forecast(e).replace("-", "−"),
     ]
     return [note for note in notes if note]

@@ -15,6 +15,7 @@ from rich.text import Text
 from pairlens.attribution.explanation import Explanation
 from pairlens.render.axis import Cells, decimals, fold
 from pairlens.render.deletion import Without
+from pairlens.render.names import SENTENCES, noun
 from pairlens.render.terminal.style import NOISE, Marks, cell_style
 from pairlens.render.text import signed, without_note
 
@@ -153,7 +154,8 @@ def _legend(cells: Cells, names: Sequence[str], width: int) -> list[Text]:
     notes = [
         "effects: what a word does by itself" * cells.has_effects,
         "dim pairs: less than two standard errors from zero, may be noise" * bool(cells.noise.any()),
-        without_note(cells.without, "without"),
+        without_note(cells.without, "without", noun(cells.e.settings)),
+        SENTENCES * any(unit.kind == "sentence" for unit in (*cells.e.units_a, *cells.e.units_b)),
         _note("rest", names, (down.hidden, across.hidden), "weaker unit"),
         _note("special", names, (down.folded, across.folded), "token", silent),
     ]

@@ -35,7 +35,7 @@ def both_texts(e: Explanation, pairs: Sequence[Pair], special: bool, width: int,
         ranks: dict[int | None, list[int]] = {}
         places_of = axis.lines()
         for rank, place in enumerate(places):
-            for unit in parts(units, place) or [place]:
+            for unit in parts(units, place) if units[place].kind == "compound" else [place]:
                 if places_of[unit] is not None:
                     ranks.setdefault(places_of[unit], []).append(rank)
         lines += _text(name, to_pieces(text, units, axis, ranks), ranks, styles, width, marks)

@@ -13,6 +13,7 @@ from rich.text import Text
 from pairlens.attribution.explanation import Explanation, Pair
 from pairlens.render.axis import decimals
 from pairlens.render.headline import colour_floor, headline, lead, standing_out
+from pairlens.render.names import label
 from pairlens.render.terminal.matrix import matrix_lines
 from pairlens.render.terminal.style import ASCII, UNICODE, Marks, bar_colour, cell_style
 from pairlens.render.terminal.texts import both_texts
@@ -53,7 +54,7 @@ def _list(pairs: Sequence[Pair], least: float, width: int, marks: Marks) -> list
     strongest = max(abs(pair.value) for pair in pairs)
     peak = max(strongest, least) or 1.0
     numbers = [signed(pair.value, decimals(strongest or 1.0)) for pair in pairs]
-    labels = [(marks.write(clean(pair.a.text)), marks.write(clean(pair.b.text))) for pair in pairs]
+    labels = [(marks.write(clean(label(pair.a))), marks.write(clean(label(pair.b)))) for pair in pairs]
     digits, order = max(map(len, numbers)), len(str(len(pairs)))
     half = (width - order - digits - 15) // 2
     room_a, room_b = (min(max(map(cell_len, side)), half) for side in zip(*labels, strict=True))
