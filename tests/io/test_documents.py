@@ -17,7 +17,10 @@ from pairlens.text import Unit
 SUFFIXES = (".json", ".npz", ".csv", ".parquet")
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 TEXTS = st.text(max_size=12)  # control characters, quotes, commas, newlines and emoji among them
-UNITS = st.builds(Unit, TEXTS, st.integers(0, 99), st.integers(0, 99), st.sampled_from(["text", "special", "rest"]))
+PLACES = st.integers(0, 99)
+UNITS = st.builds(Unit, TEXTS, PLACES, PLACES, st.sampled_from(["text", "special", "rest"])) | st.builds(
+    Unit, TEXTS, PLACES, PLACES, st.sampled_from(["compound", "sentence"]), st.tuples(st.tuples(PLACES, PLACES))
+)
 SETTINGS = st.dictionaries(TEXTS, st.none() | NUMBERS | TEXTS | st.lists(st.integers()) | st.booleans(), max_size=3)
 
 

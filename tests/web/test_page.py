@@ -15,6 +15,8 @@ from pairlens.web import requests
 from serving import TIMEOUT, explain_endlessly
 
 A, B = "The coffee here is not good.", "This coffee is bad."
+SENTENCES = [f"Then {name} ordered another cup of coffee and a slice of cake." for name in ("Ann", "Bob", "Cy", "Di")]
+PASSAGE = " ".join(SENTENCES)  # 52 words: it is zoomed into
 WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
 
 
@@ -100,6 +102,31 @@ def test_default_method_says_what_deleting_a_word_does(opened, minilm):
         score = minilm.explain("A man is playing a .", "A man is playing a flute.", method="output").score
         page.get_by_text(f"Without guitar the score would be {score:.2f} (measured)").wait_for()
         assert "predicts deletions to ±" in page.locator("#picture .pl-forecast").inner_text()
+
+
+def test_long_texts_show_their_sentences_at_once_and_words_as_they_come(opened):
+    with opened(a=A, b=B, model="minilm") as page:
+        asked, held = [], []
+
+        def hold_words(route):
+            asked.append(route.request.post_data_json.get("level"))
+            if len(asked) == 1:
+                route.continue_()
+            else:
+                held.append(route)
+
+        page.route("**/api/explain", hold_words)
+        page.get_by_label("The second text").fill(PASSAGE)
+        page.get_by_text("by sentences,").wait_for()
+        assert words(page, 1) == SENTENCES
+        assert page.locator("#picture[aria-busy=true]").count() == 1, "the words are still to come"
+        while not held:  # routes are called while the page waits
+            page.wait_for_timeout(10)
+        held[0].continue_()
+        settle(page)
+        assert asked == ["sentence", None]
+        assert len(words(page, 1)) > len(SENTENCES)
+        assert page.locator("#picture .pl-chip").filter(has_text="as a whole").count() > 0
 
 
 def test_a_link_gives_the_same_view_in_a_new_page(opened, chromium):
@@ -255,10 +282,10 @@ def test_first_there_is_one_control_for_the_level(opened):
 
 
 def test_first_options_are_folded_on_phones(opened):
-    with opened(NARROW, a=A, b=B, method="occlusion") as page:
+    with opened(NARROW, a=A, b=B, method="occlusion", level="sentence") as page:
         summary = page.locator(".options > summary")
         assert not page.get_by_label("Method").is_visible()
-        assert summary.inner_text().split() == "Options tiny, Occlusion, Words".split()
+        assert summary.inner_text().split() == "Options tiny, Occlusion, Sentences".split()
         summary.click()
         assert page.get_by_label("Method").is_visible()
         page.set_viewport_size(WIDE)

@@ -110,14 +110,16 @@ class Decomposer:
     def _words_inside(self, places: Sequence[tuple[Job, Unit]]) -> dict[tuple[Job, Unit], Inside]:
         """The words of sentences, by deletions inside each of them."""
         inside: dict[tuple[Job, Unit], Inside] = {}
-        for batch in (places[i : i + BATCH] for i in range(0, len(places), BATCH)):
+        for start in range(0, len(places), BATCH):
+            batch = places[start : start + BATCH]
             role = batch[0][0].role
             texts = [self.encoder.read(job.text, job.role, job.prompt) for job, _ in batch]
             words = [words_of(text.text, text.units, unit) for text, (_, unit) in zip(texts, batch, strict=True)]
             labels, counts = [index for _, index in words], [len(units) for units, _ in words]
             space = self.encoder.space(role, self.space, path=False)
             method = self._method(role)
-            done = method.decompose(self.encoder, Batch(texts, labels, counts, space), self.rule)
+            with progress.share(start / len(places), (start + len(batch)) / len(places)):
+                done = method.decompose(self.encoder, Batch(texts, labels, counts, space), self.rule)
             inside |= {place: Inside(units, part) for place, (units, _), part in zip(batch, words, done, strict=True)}
         return inside
 

@@ -16,9 +16,12 @@ from pairlens.attribution.explanation import Explanation
 from pairlens.attribution.options import Options
 from pairlens.attribution.zoom import strongest_sentences
 from pairlens.errors import InputError, whole
+from pairlens.progress import share
 
 FEW = 8
 """Up to this many pairs, a warning about a large base gives the numbers of each pair; more would hide other output."""
+SENTENCES = 0.3
+"""The share of sentences in the work of zooming, for reports of progress."""
 
 Roles = tuple[str | None, str | None]
 
@@ -51,8 +54,10 @@ def stream_explanations(
 
     def explain(batch: Sequence[Sequence[str]]) -> Iterator[Explanation]:
         sides = [[job(side, pair[side]) for pair in batch] for side in (0, 1)]
+        zooms = any(job.zooms for side in sides for job in side)
         try:
-            done = decomposer.decompose([*sides[0], *sides[1]])
+            with share(0, SENTENCES if zooms else 1):
+                done = decomposer.decompose([*sides[0], *sides[1]])
         except Exception:
             if len(batch) == 1:
                 raise
@@ -62,10 +67,14 @@ def stream_explanations(
             return
         firsts, seconds = ([done[job] for job in side] for side in sides)
         explained = similarity.explain_all(firsts, seconds, many=many, **options.treatment)
-        if any(job.zooms for side in sides for job in side):
+        if zooms:
             chosen = [[strongest_sentences(e, side) for side in ("a", "b")] for e in explained]
-            firsts = decomposer.open_sentences(sides[0], firsts, [sentences for sentences, _ in chosen])
-            seconds = decomposer.open_sentences(sides[1], seconds, [sentences for _, sentences in chosen])
+            first, second = (any(job.zooms for job in side) for side in sides)
+            middle = SENTENCES + (1 - SENTENCES) * first / (first + second)
+            with share(SENTENCES, middle):
+                firsts = decomposer.open_sentences(sides[0], firsts, [sentences for sentences, _ in chosen])
+            with share(middle, 1):
+                seconds = decomposer.open_sentences(sides[1], seconds, [sentences for _, sentences in chosen])
             explained = similarity.explain_all(firsts, seconds, many=many, **options.treatment)
         yield from explained
 

@@ -38,7 +38,7 @@ def explain(
     model: options.Model = None,
     device: options.Device = None,
     dtype: options.Dtype = "float32",
-    level: options.Level = "word",
+    level: options.Level = None,
     layer: options.Layer = None,
     method: options.Method = None,
     passes: options.Passes = None,

@@ -34,7 +34,15 @@ ColumnB = Annotated[str | None, typer.Option(help="The column of text b.")]
 Top = Annotated[int, typer.Option(min=1, help="How many of the strongest pairs to keep.")]
 Special = Annotated[bool, typer.Option("--special", help="Keep pairs of special tokens, such as [CLS], too.")]
 Restart = Annotated[bool, typer.Option("--restart", help="Begin anew: forget what an interrupted run has done.")]
-Level = Annotated[str, how("--level", "-l", help="The units to explain by: token, word or sentence.")]
+Level = Annotated[
+    str | None,
+    how(
+        "--level",
+        "-l",
+        help="The units to explain by: token, word, sentence, or zoom for sentences and the words of those that matter "
+        "most. By default word, and zoom for texts of more than 48 words.",
+    ),
+]
 Layer = Annotated[
     int | None,
     how(help="For integrated-jacobian: 0, the embedding layer, to the last; -1 is the last. By default 0."),
@@ -102,7 +110,7 @@ class Request:
     reference: str | None = None
     reference_terms: str | None = None
     measure: str | None = None
-    level: str = "word"
+    level: str | None = None
     tol: float = 1e-3
     role_a: str | None = None
     role_b: str | None = None

@@ -8,6 +8,7 @@ from io import BytesIO
 from typing import Any
 
 from pairlens.attribution.explanation import Explanation
+from pairlens.attribution.zoom import OPENED, has_sentences, is_long
 from pairlens.errors import InputError, ModelError, PairlensError, choose
 from pairlens.io import documents
 from pairlens.lens import Lens
@@ -51,13 +52,14 @@ def is_quick(body: Options, lens: Lens, limits: Limits) -> bool:
     given = body.keywords()["method"]
     method = choose_method(name if given is None else given, None, None)
     work = 0.0
-    for _, count in counts:
-        units = count / 20 if body.level == "sentence" else count
-        if isinstance(method, Sampled):
-            passes = min(method.budget(round(units)), 2**units) * LEFT[method.name]
-        else:
-            passes = PASSES[name] * units
-        work += count * passes
+    for (_, count), (_, text, _) in zip(counts, body.named_texts, strict=True):
+        if not isinstance(method, Sampled):
+            work += count * PASSES[name] * (count / 20 if body.level == "sentence" else count)
+            continue
+        zooms = is_long(text) if body.level is None else body.level == "zoom" and has_sentences(text)
+        units = round(count / 20) if zooms or body.level == "sentence" else count
+        passes = min(method.budget(units, count), 2**units) + zooms * method.budget(OPENED)
+        work += count * passes * LEFT[method.name]
     return work * encoder.effort(body.named_texts[0][2]) <= QUICK
 
 

@@ -35,7 +35,11 @@ class Options(BaseModel):
         description="By default keep for methods that delete units, else project, and shift for an adjusted model.",
     )
     measure: Literal["cosine", "dot"] | None = Field(None, description="By default the model's own.")
-    level: Literal["token", "word", "sentence"] = Field("word", description="The units of the matrix.")
+    level: Literal["token", "word", "sentence", "zoom"] | None = Field(
+        None,
+        description="The units of the matrix; zoom gives sentences, and the words of those that matter most. By "
+        "default word, and zoom for texts of more than 48 words.",
+    )
     tol: float = Field(
         1e-3, ge=1e-6, lt=1, allow_inf_nan=False, description="The largest relative gap, for methods that integrate."
     )

@@ -2,7 +2,7 @@
 
 import { Refused, ask, models, render } from "./ask.js";
 import { EXAMPLES } from "./examples.js";
-import { DEFAULTS, fromLink, toLink, toRequest } from "./state.js";
+import { DEFAULTS, fromLink, inSteps, toLink, toRequest } from "./state.js";
 
 const PAUSE = 300; // milliseconds between the last key and the request
 const form = document.getElementById("ask");
@@ -46,7 +46,7 @@ function arrange() {
   state.layer = form.elements.layer.value;
   layer.querySelector("output").textContent = `${state.layer} of ${layers}`;
   form.elements.roles.disabled = state.kind === "search";
-  const told = [form.elements.model, ...(state.method ? [form.elements.method] : []), form.elements.level];
+  const told = [form.elements.model, ...["method", "level"].filter((name) => state[name]).map((name) => form.elements[name])];
   part(".options small").textContent = told.map((select) => select.selectedOptions[0]?.text).join(", ");
 }
 
@@ -76,6 +76,7 @@ function changed(pause) {
   // What runs is for the form as it was: its end must not mark the page as up to date.
   calculation?.abort();
   calculation = null;
+  place.classList.remove("fresh");
   markBusy(true);
   clearTimeout(timer);
   timer = setTimeout(explain, requestOf() ? pause : 0);
@@ -98,15 +99,19 @@ async function explain() {
     return;
   }
   if (Boolean(result?.hits) !== (state.kind === "search")) clear();
+  place.classList.remove("fresh");
   const controller = new AbortController();
   calculation = controller;
   wait(true);
   try {
     const onProgress = (fraction) => wait(true, fraction);
-    const response = await ask(...request, { signal: controller.signal, onProgress });
-    if (controller !== calculation) return; // a newer request has taken over
+    for (const step of inSteps(request)) {
+      const response = await ask(...step, { signal: controller.signal, onProgress });
+      if (controller !== calculation) return; // a newer request has taken over
+      show(response);
+      place.classList.add("fresh"); // sentences are what was asked for, while the words are still to come
+    }
     asked = key;
-    show(response);
   } catch (error) {
     if (controller !== calculation) return;
     clear();
@@ -148,7 +153,8 @@ function wait(busy, fraction = 0) {
     return;
   }
   line.querySelector("progress").value = fraction;
-  line.querySelector("span").textContent = `${Math.round(100 * fraction)} %`;
+  const what = place.classList.contains("fresh") ? "words, " : "";
+  line.querySelector("span").textContent = `${what}${Math.round(100 * fraction)} %`;
   shown ||= setTimeout(() => (line.hidden = false), 400);
 }
 

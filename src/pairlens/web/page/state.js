@@ -2,7 +2,7 @@
 
 export const DEFAULTS = {
   kind: "pair", a: "", b: "", query: "", passages: "",
-  model: "", method: "", layer: "0", level: "word", measure: "", reference_terms: "", roles: "",
+  model: "", method: "", layer: "0", level: "", measure: "", reference_terms: "", roles: "",
   threshold: "", special: "", hit: "",
 };
 const PAIR = ["a", "b"];
@@ -34,8 +34,8 @@ export function toPassages(text) {
 
 // The request of a state: its path and body, or null while a text is missing.
 export function toRequest(state) {
-  const body = { level: state.level, picture: true };
-  for (const name of ["model", "method", "measure", "reference_terms"]) if (state[name]) body[name] = state[name];
+  const body = { picture: true };
+  for (const name of ["level", "model", "method", "measure", "reference_terms"]) if (state[name]) body[name] = state[name];
   if (state.method === "integrated-jacobian") body.layer = Number(state.layer);
   if (state.kind === "search") {
     const passages = toPassages(state.passages);
@@ -44,4 +44,16 @@ export function toRequest(state) {
   }
   if (state.roles) body.roles = state.roles.split(",");
   return state.a.trim() && state.b.trim() ? ["api/explain", { ...body, a: state.a, b: state.b }] : null;
+}
+
+const LONG = 48; // words of a text; longer ones are explained by sentences and words by default
+
+const SEVERAL = /[.!?]["'”’)\]]*\s+\S/; // sentences
+
+// What to ask for in turn: of long texts the sentences, which are quick, then the same request with words.
+export function inSteps([path, body]) {
+  const texts = body.passages || [body.a, body.b];
+  const isLong = texts.some((text) => text.trim().split(/\s+/).length > LONG && SEVERAL.test(text));
+  const zooms = !body.level || body.level === "zoom";
+  return isLong && zooms ? [[path, { ...body, level: "sentence" }], [path, body]] : [[path, body]];
 }
