@@ -17,6 +17,7 @@ import statistics
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from pairlens.corpus import Index
 from pairlens.corpus.ingest import IngestRun
 from pairlens.corpus.layout import Layout
 from pairlens.corpus.pairs import PairRequests, explain_pairs
+from pairlens.corpus.workload import Pace
 from pairlens.io.tables import InputTable
 from pairlens.text import sentences
 
@@ -58,15 +60,25 @@ def measure_building(lens: Lens, abstracts: Abstracts, folder: Path, options: Fi
     path = folder / "index"
     new = not (path / "texts.lance").is_dir()
     index = Index.create(path, lens, **options) if new else Index.open(path, lens)
-    seen: list[int] = []
+    seen: dict[str, int] = {}
     clock = Clock()
-    report = IngestRun(index, table, Layout.of(table, "text", "id", None), truncate=True)(progress=seen.append)
-    fresh = sum(seen[1:])
+    report = IngestRun(index, table, Layout.of(table, "text", "id", None))(progress=_last_rows(seen))
+    fresh = seen["last"] - seen["first"] if seen else 0
     if not fresh:
         return index, {}
     counts = {"texts": report.added, "truncated": report.truncated, "rejected": report.rejected, "measured_on": fresh}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return index, {"building": {"method": repr(index.settings.method), **counts, **clock.per(fresh), "peak_mb": peak}}
+
+
+def _last_rows(seen: dict[str, int]) -> Callable[[Pace], None]:
+    """A function that notes the rows that were finished at first and at last."""
+
+    def note(pace: Pace) -> None:
+        seen.setdefault("first", pace.rows)
+        seen["last"] = pace.rows
+
+    return note
 
 
 def ndcg(ranked: list[str], relevant: set[str]) -> float:
@@ -160,7 +172,7 @@ def measure_size(lens: Lens, index: Index, abstracts: Abstracts, claims: Claims,
     with tempfile.TemporaryDirectory() as folder:
         for precision in ("float16", "float32"):
             own = Index.create(Path(folder) / precision, lens, precision=precision, **how)
-            own.add(some, truncate=True)
+            own.add(some)
             sizes[precision] = own.store.bytes / len(own)
             stored = own.contributions([text["id"] for text in some])
             matrices[precision] = [lens.compare(query, c).matrix for query in queries for c in stored]
@@ -182,7 +194,7 @@ def measure_lengths(lens: Lens, abstracts: Abstracts, count: int) -> list[Figure
         with tempfile.TemporaryDirectory() as folder:
             index = Index.create(Path(folder), lens)
             clock = Clock()
-            index.add(({"id": str(n), "text": text} for n, text in enumerate(texts)), truncate=True)
+            index.add(({"id": str(n), "text": text} for n, text in enumerate(texts)))
             took = clock.per(len(texts))
             parts = index.contributions([str(n) for n in range(len(texts))])
             size = index.store.bytes / len(index)

@@ -31,7 +31,8 @@ CHOICES: dict[str, dict[str, Any]] = {
     "--method occlusion": {"method": "occlusion"},
     "--passes 16": {"method": Banzhaf(passes=16)},
     "--passes 24": {"method": Banzhaf(passes=24)},
-    "the default, --passes 32": {},
+    "the default": {},
+    "--passes 32": {"method": Banzhaf(passes=32)},
     "--passes 160": {"method": Banzhaf(passes=160)},
     "--layer 5": {"layer": 5},
 }

@@ -79,9 +79,10 @@ class Pace:
         return None if self.count is None else max(self.done, self.count * self.mean - self.spared)
 
     def per_text(self, elapsed: float) -> float | None:
-        """Seconds for a text of mean weight, from the seconds that the run took so far; None at its start."""
-        return elapsed / self.done * self.mean if self.done else None
+        """Seconds for a text of mean weight, from the seconds that the run took so far; None before the first text."""
+        return elapsed / self.done * self.mean if self.done and self.done >= self.mean else None
 
     def left(self, elapsed: float) -> float | None:
         """The seconds that are left, likewise."""
-        return elapsed * (self.total / self.done - 1) if self.done and self.total is not None else None
+        each = self.per_text(elapsed)
+        return None if each is None or self.total is None else each * (self.total - self.done) / self.mean
