@@ -93,7 +93,7 @@ def test_queries(tmp_path):
     rows = found(tmp_path / "out")
     assert [(row["a"], row["b"]) for row in rows[:3]] == asked[:3]
     for row in rows[:3]:
-        e = index.explain(row["a"], row["b"])
+        e = index.explain(row["a"], row["b"], zoom=False)
         assert [row["score"], row["base"], row["pairs"]] == pytest.approx([e.score, e.base, e.matrix.sum()], abs=1e-5)
         first = row["top"][0]
         assert row["a"][first["a_start"] : first["a_end"]] == e.top(1)[0].a.text
