@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,12 +20,10 @@ from pairlens.corpus.store import Store
 from pairlens.io import find_columns
 from pairlens.lens import Lens
 from pairlens.shapes import Array
-from pairlens.text import Unit, words
+from pairlens.text import Unit
 
 REMEMBERED = 64
 """Queries that are cached."""
-PER_WORD, FEWEST = 1.5, 8
-"""Forward passes for each word of a sentence whose words are shown, and the fewest for a sentence."""
 SPARE = 16
 """Rows that are fetched beyond k, to see whether some tie with the k-th."""
 TIED = 1e-5
@@ -161,8 +158,7 @@ def zoom_in(e: Explanation, query: Query, c: Contributions, settings: IndexSetti
     if not settings.has_words_inside:
         return e
     sentences = strongest_sentences(e, "b")
-    passes = math.ceil(PER_WORD * max(len(words(sentence.text)) for sentence in sentences))
-    options: dict[str, Any] = {**settings.options(), "method": settings.method.with_passes(max(FEWEST, passes))}
+    options: dict[str, Any] = {**settings.options(), "method": settings.method.with_passes(None)}
     (opened,) = query.lens.open_sentences([c], [sentences], **options)
     return explain(query.contributions, opened, settings)
 

@@ -18,9 +18,6 @@ KEEP = 0.82
 units; 0.75 to 0.85 are within 0.02 of each other in R² (docs/faithfulness.md)."""
 FEWEST, MOST = 48, 400
 """The smallest and the largest number of subsets tried by default."""
-LONG = 5
-"""From this many tokens a unit on forward passes are long, and 2 for each unit and 6 more do: sentences, and words of
-one sentence in a long text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +71,11 @@ class Banzhaf(Sampled):
         """The linear model of the subsets tried; see `Sampled.fit`."""
         return banzhaf(tried, values, self.keep, self.compounds, sizes)
 
-    def budget(self, players: int, tokens: int = 0) -> int:
-        """The forward passes that a text of this many units and tokens gets."""
+    def budget(self, players: int, *, long: bool = False) -> int:
+        """The forward passes that a text of this many units gets; see `Sampled.budget`."""
         if self.passes is not None:
             return max(self.passes, players + 1)
-        if tokens >= LONG * players:
+        if long:
             return max(16, 2 * players + 6)
         wanted = 8 * players if self.compounds else 4 * players - 12
         return min(max(FEWEST, wanted), max(MOST, players + FEWEST))

@@ -17,6 +17,9 @@ from pairlens.quadrature import Rule
 from pairlens.shapes import Array
 from pairlens.subsets import Fit, SubsetSampler
 
+LONG = 8
+"""Forward passes are long if the units have so many tokens on average, as sentences do. Those of the words of one
+sentence in a longer text are too."""
 MOST_PASSES = 8192
 """The most subsets tried to reach `error`: an estimate inverts a matrix with this many rows and columns."""
 
@@ -61,8 +64,8 @@ class Sampled(Method):
         """
 
     @abstractmethod
-    def budget(self, players: int, tokens: int = 0) -> int:
-        """The forward passes that a text of this many units and tokens gets."""
+    def budget(self, players: int, *, long: bool = False) -> int:
+        """The forward passes that a text of this many units gets; `long` if each takes long for their number."""
 
     def with_passes(self, passes: int | None) -> Self:
         """The same method with another budget of forward passes; None is its default budget."""
@@ -76,7 +79,7 @@ class Sampled(Method):
             for text, sizes, fixed in zip(batch.texts, deletions.sizes, deletions.fixed, strict=True)
         ]
         budgets = [
-            self.budget(len(sizes), int(sizes.sum()) + fixed)
+            self.budget(len(sizes), long=fixed > 0 or sizes.sum() >= LONG * len(sizes))
             for sizes, fixed in zip(deletions.sizes, deletions.fixed, strict=True)
         ]
         unfinished = list(range(len(estimates)))

@@ -57,8 +57,9 @@ def is_quick(body: Options, lens: Lens, limits: Limits) -> bool:
             work += count * PASSES[name] * (count / 20 if body.level == "sentence" else count)
             continue
         zooms = is_long(text) if body.level is None else body.level == "zoom" and has_sentences(text)
-        units = round(count / 20) if zooms or body.level == "sentence" else count
-        passes = min(method.budget(units, count), 2**units) + zooms * method.budget(OPENED)
+        long = zooms or body.level == "sentence"
+        units = round(count / 20) if long else count
+        passes = min(method.budget(units, long=long), 2**units) + zooms * method.budget(OPENED, long=True)
         work += count * passes * LEFT[method.name]
     return work * encoder.effort(body.named_texts[0][2]) <= QUICK
 
