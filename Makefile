@@ -35,7 +35,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 # One thread per test process: as many processes run as there are cores.
 TEST_THREADS := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: help setup demo test tests lint types format coverage bench docs soak clean
+.PHONY: help setup demo test tests lint types format coverage bench docs snippets soak clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -92,6 +92,9 @@ bench: setup  ## speed on this machine: tables, pictures and benchmarks/results,
 
 docs: setup  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+snippets: setup  ## run every command and snippet of README.md and docs/, each with its time
+	$(BIN)/pytest -m slow -q $(ARGS) tests/test_documents.py
 
 soak: setup  ## the slow tests that `make test` leaves out, and Hypothesis tests with random examples
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -m "slow or hypothesis" $(ARGS)

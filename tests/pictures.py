@@ -77,8 +77,9 @@ def expected_terms(e: Explanation, *, special: bool) -> dict[str, str]:
     if e.effects_a.any():
         values |= {"effects of a": e.effects_a.sum(), "effects of b": e.effects_b.sum()}
     values |= {"pairs together": single[single > 0].sum(), "pairs apart": single[single < 0].sum()}
-    if not special:
-        values["special tokens"] = e.matrix.sum() - single.sum()
+    folded = e.matrix.sum() - single.sum()
+    if not special and (abs(folded) > 1e-12 or not e.effects_a.any()):
+        values["special tokens"] = folded
     shown = add_up([float(value) for value in values.values()], e.score - float(tiny(e.gap)))
     expected = {name: signed(value) for name, value in zip(values, shown, strict=True)}
     expected |= {"gap": tiny(e.gap)} if has_gap(e) else {}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from commands import A, B
+from pairlens import Banzhaf, Shapley
 
 
 def test_options_reach_the_lens(invoke):
@@ -39,6 +41,26 @@ def test_options_reach_the_lens(invoke):
 def test_methods_and_presets_set_the_settings(invoke, options, expected):
     settings = json.loads(invoke("explain", A, B, *options, "--json", layer=None).stdout)["settings"]
     assert {name: settings[name] for name in expected} == expected
+
+
+MORE = {"passes": 300}, {"error": 0.05}
+WORDS = "The coffee here is not good at all.", "This coffee is really very bad, sadly."
+
+
+@pytest.mark.parametrize("kind", [Banzhaf, Shapley])
+def test_first_more_precision_estimates_the_same_quantity(invoke, commanded, kind):
+    def ask(*more: str):
+        done = invoke("explain", *WORDS, "--method", kind.__name__.lower(), *more, "--json", layer=None)
+        return json.loads(done.stdout)
+
+    default = commanded.explain(*WORDS, method=kind())
+    others = [ask("--passes", "300"), *(commanded.explain(*WORDS, method=kind(**more)).to_dict() for more in MORE)]
+    for more in others:
+        same = {name: value for name, value in more["settings"].items() if name not in ("passes", "error", "nodes")}
+        assert same == {name: default.settings[name] for name in same}
+        differ = np.abs(np.array(more["matrix"]) - default.matrix)
+        assert (differ <= 5 * default.entry_error + 0.01).all()
+        assert differ.max() > 0
 
 
 @pytest.mark.parametrize(

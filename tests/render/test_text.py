@@ -1,5 +1,6 @@
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,6 +53,18 @@ def test_summaries_have_at_most_80_columns(texts):
     for text in (summary(e), contrast_summary(Contrast(e, make(e.text_a, "something else")))):
         assert max(columns(line) for line in text.splitlines()) <= 80
         assert "\x1b" not in text
+
+
+def test_first_a_contrast_leads_with_the_closer_text_and_a_sentence():
+    low, high = np.zeros((9, 7)), np.zeros((9, 7))
+    high[2, 2], high[6, 4], high[5, 4] = 0.6, 0.25, -0.3
+    good, poor = make(*COFFEE, matrix=high), make(COFFEE[0], "This is a bad cat.", matrix=np.zeros((9, 8)))
+    for c, closer, sign in ((Contrast(good, poor), "a", "+"), (Contrast(poor, good), "b", "-")):
+        first, said, query, *_ = repr(c).splitlines()
+        assert first.startswith(f"{closer} is closer: score ")
+        assert said == f"Mostly because of coffee ({sign}0.6000), then good ({sign}0.2500)."
+        assert query.startswith("query: ")
+    assert "Mostly" not in repr(Contrast(make(*COFFEE, matrix=low), make(*COFFEE, matrix=low)))
 
 
 def test_contrast_summary_names_the_closer_text_and_the_difference():

@@ -76,7 +76,7 @@ def search(
         with busy("searching"):
             contrast = opened.why_not(text, why_not, k, **how)
         shown, arrange = {"hit": contrast.a, "not": contrast.b}, "side"
-        typer.echo(repr(contrast))
+        typer.echo(f"{contrast}\na is the last of the hits, b is {why_not}")
     else:
         # Warnings about references are reported once, for all hits.
         with busy("searching"), warnings.catch_warnings(action="ignore", category=ReferenceWarning):

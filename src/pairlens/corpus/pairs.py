@@ -18,7 +18,7 @@ from pairlens.corpus.parts import Done, map_blocks
 from pairlens.corpus.records import Reject
 from pairlens.corpus.search import explain
 from pairlens.errors import InputError, NotConverged, NumericalError, ReferenceWarning, choose
-from pairlens.io import InputRow, InputTable, Journal, in_blocks, make_folder, whole_file
+from pairlens.io import InputRow, InputTable, Journal, find_columns, in_blocks, make_folder, whole_file
 
 if TYPE_CHECKING:
     from pairlens.corpus.cluster import Cluster
@@ -51,15 +51,14 @@ class PairRequests:
     ) -> PairRequests:
         """The requests of a table; columns called query and id, or id_a and id_b, are found by name."""
         names = data.columns
-        if columns is None:
-            columns = next((pair for pair in KNOWN if set(pair) <= set(names)), None)
-        if columns is None:
+        found = find_columns(names, KNOWN) if columns is None else [choose("column", name, names) for name in columns]
+        if not found:
             raise InputError(
                 f"{data.name} has the columns {', '.join(names)}, and neither id_a and id_b nor query and id. Name "
                 "them with --column-a and --column-b."
             )
-        a, b = (choose("column", name, names) for name in columns)
-        return cls(data, (a, b), a == "query" if queries is None else queries)
+        a, b = found
+        return cls(data, (a, b), a.strip().lower() == "query" if queries is None else queries)
 
     def read(self, row: InputRow) -> PairRequest | Reject:
         """The request of a row, or why the row cannot be used."""

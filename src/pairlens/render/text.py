@@ -74,19 +74,21 @@ def summary(e: Explanation) -> str:
 
 
 def contrast_summary(c: Contrast) -> str:
-    """The query and both texts, the equation of the difference, and the query's units that contribute most to it."""
+    """Which text is closer and the words that make it so, the texts, the equation, the units that contribute most."""
     order = np.argsort(-np.abs(c.effects), kind="stable")[:STRONGEST]
     shown = [i for i in order if c.effects[i]]
     listed = [(shorten(clean(label(c.units[i])), WIDTH - 20), signed(float(c.effects[i]))) for i in shown]
-    closer = "a" if c.difference >= 0 else "b"
+    closer, sign = ("a", 1) if c.difference >= 0 else ("b", -1)
+    reasons = [f"{name} ({value})" for i, (name, value) in zip(shown, listed, strict=True) if sign * c.effects[i] > 0]
     units, base = add_up([float(c.effects.sum()), c.base], c.difference - float(tiny(c.gap)))
     parts = [("units", number(units)), ("base", number(base))]
     parts += [("gap", tiny(c.gap))] if has_gap(c) else []
     lines = [
+        f"{closer} is closer: score {number(c.a.score)} with a, {number(c.b.score)} with b",
+        *textwrap.wrap(f"Mostly because of {', then '.join(reasons[:2])}." if reasons else "", WIDTH),
         _line("query", c.a.text_a),
         _line("a", c.a.text_b),
         _line("b", c.b.text_b),
-        f"{closer} is closer: score {number(c.a.score)} with a, {number(c.b.score)} with b",
         f"difference {number(c.difference)} = {_sum(parts)}",
         *_aligned(listed),
         *textwrap.wrap(provenance(c.a), WIDTH),

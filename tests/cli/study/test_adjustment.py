@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,14 @@ def test_the_command_trains_saves_resumes_and_refuses_other_settings(tmp_path: P
     assert "going on after 4 trainings" in again.output
     refused = CliRunner().invoke(app, [*given, "--lr", "1"])
     assert refused.exit_code == 2
+
+
+@pytest.mark.parametrize(("package", "extra"), [("datasets", "train"), ("accelerate", "train"), ("pyarrow", "study")])
+def test_first_a_missing_package_is_named_before_the_first_training(tmp_path, monkeypatch, package, extra):
+    monkeypatch.setitem(sys.modules, package, None)
+    given = ["study", "adjustment", "--out", str(tmp_path / "out")]
+    for name in ("data", "dev", "test"):
+        given += [f"--{name}", str(tmp_path / "absent.csv")]
+    done = CliRunner().invoke(app, given)
+    assert done.exit_code == 1
+    assert f"pip install 'pairlens[{extra}]'" in done.output.replace("\n", " ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -55,6 +56,16 @@ def test_command_writes_its_files_and_a_second_run_resumes_or_refuses_other_sett
     other = invoke(*options, "--seed", "1")
     assert other.exit_code == 2
     assert "holds the beginning of another run: seed was 0 and is 1" in other.output.replace("\n", " ")
+
+
+@pytest.mark.parametrize("package", ["matplotlib", "pyarrow"])
+def test_first_a_missing_package_is_named_before_the_work(invoke, monkeypatch, package):
+    for name in (package, "matplotlib.figure" if package == "matplotlib" else "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr("pairlens.cli.options.load_lens", None)  # the model is not even loaded
+    done = invoke()
+    assert done.exit_code == 1
+    assert "pip install 'pairlens[study]'" in done.output.replace("\n", " ")
 
 
 def test_larger_limit_begins_with_the_same_pairs(tmp_path):

@@ -59,13 +59,16 @@ def adjustment(
     adjust.silence_downloads()
     from pairlens.adjusted.data import check_evaluation, read_pairs
     from pairlens.adjusted.recipe import Recipe
-    from pairlens.io import make_folder
+    from pairlens.io import make_folder, require, require_pyarrow
     from pairlens.study.adjustment.table import PAPERS_BASES
     from pairlens.study.adjustment.trainings import line_up
 
     recipe: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "lr": lr, "weight_decay": weight_decay}
     recipe |= {"warmup": warmup, "precision": precision}
     Recipe(**recipe)  # raises if a value is wrong, before the data are read
+    for package in ("datasets", "accelerate"):  # before the first training, not in each
+        require(package, "train")
+    require_pyarrow()
     read: dict[str, Any] = {"columns": columns, "score": column_score, "max_score": max_score}
     splits = {"train": read_pairs(data, **read)}
     for name, path, split in (("dev", dev, "validation"), ("test", test, "test")):

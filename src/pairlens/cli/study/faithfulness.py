@@ -93,10 +93,11 @@ def _judge(
     source: PairTable, out: Path, model: str | None, device: str | None, asked: Given, chosen: Given, restart: bool
 ) -> tuple[FaithfulnessResult, Path]:
     """Run the judge, or resume an interrupted run; returns the result and its folder."""
-    from pairlens.io import Journal, make_folder
+    from pairlens.io import Journal, make_folder, require_pyarrow
     from pairlens.study import files
 
     files.require_matplotlib()  # fail before the work, not after it
+    require_pyarrow()
     pairs = [(row.a, row.b) for row in sample_pairs(source, asked["limit"], asked["seed"])]
     lens = options.load_lens(model, device, asked["dtype"])
     from pairlens.study.faithfulness import JudgeSettings, judge, make_candidates
