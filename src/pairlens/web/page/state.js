@@ -47,13 +47,13 @@ export function toRequest(state) {
 }
 
 const LONG = 48; // words of a text; longer ones are explained by sentences and words by default
-
+const WORDS = /[\p{L}\p{M}\p{N}_]+|[^\s\p{L}\p{M}\p{N}_]/gu; // and punctuation, as pairlens.text counts them
 const SEVERAL = /[.!?]["'”’)\]]*\s+\S/; // sentences
 
 // What to ask for in turn: of long texts the sentences, which are quick, then the same request with words.
 export function inSteps([path, body]) {
   const texts = body.passages || [body.a, body.b];
-  const isLong = texts.some((text) => text.trim().split(/\s+/).length > LONG && SEVERAL.test(text));
+  const isLong = texts.some((text) => text.match(WORDS).length > LONG && SEVERAL.test(text));
   const zooms = !body.level || body.level === "zoom";
   return isLong && zooms ? [[path, { ...body, level: "sentence" }], [path, body]] : [[path, body]];
 }
