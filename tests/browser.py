@@ -72,3 +72,25 @@ def faults(page: Any) -> list[str]:
 def _same_origin(address: str, url: str) -> bool:
     inside = address.startswith(("data:", "blob:"))
     return inside or (address == url if url.startswith("file:") else urlsplit(address)[:2] == urlsplit(url)[:2])
+
+
+def hold_second(page, address: str):
+    """Hold all requests to an address but the first; return the list of their bodies, and what lets them go."""
+    asked, held = [], []
+
+    def route(request):
+        asked.append(request.request.post_data_json)
+        if len(asked) == 1:
+            request.continue_()
+        else:
+            held.append(request)
+
+    def release():
+        for _ in range(1000 * (not held)):
+            page.wait_for_timeout(10)
+            if held:
+                break
+        held.pop().continue_()
+
+    page.route(address, route)
+    return asked, release
