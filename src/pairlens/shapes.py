@@ -44,6 +44,8 @@ PerUnitA = Float[np.ndarray, " units_a"]
 """One number a unit of text a."""
 PerUnitB = Float[np.ndarray, " units_b"]
 """One number a unit of text b."""
+Mask = Bool[np.ndarray, "units_a units_b"]
+"""Which pairs of units."""
 Matrix = Float[np.ndarray, "units_a units_b"]
 """One number for every pair of units."""
 

@@ -64,6 +64,7 @@ def test_an_opened_sentence_goes_with_all_its_words(zoomed):
     _, known = without_each(zoomed)
     words = [i for i, unit in enumerate(zoomed.units_b) if unit.kind == "text" and unit.start >= 15]
     assert known[-1] == (pytest.approx(zoomed.without(b=words)), False)
+    assert known[-1] is not None
     assert known[-1].score == pytest.approx(zoomed.score - 0.3 - 0.2 + 0.1), "the words and the row of the sentence"
     measured = replace(zoomed, measured_b=np.full(len(zoomed.units_b), 0.25))
     assert without_each(measured)[1][-1] == known[-1], "only units that are deleted alone are measured"

@@ -12,7 +12,7 @@ import numpy as np
 
 from pairlens.attribution.contributions import deletes, freeze, regroup, summed
 from pairlens.errors import InputError, choose, whole
-from pairlens.shapes import Array, Bool, Matrix, PerUnitA, PerUnitB
+from pairlens.shapes import Array, Mask, Matrix, PerUnitA, PerUnitB
 from pairlens.text import Level, Unit, both_levels, parts, plain_level, rows_without
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Explanation:
         return self.matrix.sum(0)
 
     @property
-    def noise(self) -> Bool[np.ndarray, "units_a units_b"]:
+    def noise(self) -> Mask:
         """Which pairs may be sampling noise: less than two standard errors from zero; none where nothing is sampled."""
         return (np.abs(self.matrix) < 2 * self.entry_error) & deletes(self.settings)
 
