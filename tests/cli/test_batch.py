@@ -95,7 +95,7 @@ def test_batch_refuses_what_has_changed(invoke, table, tmp_path):
     (tmp_path / "kept").rename(part)
     done = invoke("batch", table, "-o", out, "--level", "sentence")
     assert done.exit_code == 2
-    assert "level was 'word' and is 'sentence'" in done.stderr
+    assert "level was None and is 'sentence'" in done.stderr
     assert "--restart" in done.stderr
     table.write_text(table.read_text(encoding="utf-8") + "x,y\n", encoding="utf-8")
     done = invoke("batch", table, "-o", out)
@@ -288,3 +288,9 @@ def test_first_the_result_keeps_the_other_columns(invoke, tmp_path, suffix):
     assert table["tags"][0] == '["x"]'
     assert table["tags"].isna().tolist() == [False, True]
     assert table["score"][0] == pytest.approx(table["score"][1])
+
+
+def test_first_a_large_base_beside_effects_is_no_warning(invoke, table, tmp_path):
+    warning = "pairs whose base is more than half of the score"
+    assert warning not in invoke("batch", table, "-o", tmp_path / "deletions.csv", layer=None).stderr
+    assert warning in invoke("batch", table, "-o", tmp_path / "integrals.csv").stderr

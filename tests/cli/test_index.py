@@ -69,6 +69,7 @@ def test_index_again_goes_on_with_the_model_that_it_knows(made, invoke):
     data, path, _ = made
     done = invoke("index", data, "--out", path, "--id-column", "id", "--chunk", "16")
     assert "34 texts in" in done.stderr
+    assert "nothing to do, this table was indexed before: 34 added, 0 updated, 0 there before" in done.stderr
 
 
 def test_options_reach_the_index(model, invoke, tmp_path):

@@ -263,7 +263,7 @@ def test_a_half_written_index_or_part_is_not_taken_for_a_whole_one(undisturbed, 
 def test_a_full_disk(undisturbed, model, lens, tmp_path):
     """Files may not grow beyond what a commit needs: a clear error, and with more room it goes on."""
     data, path = undisturbed[0], tmp_path / "index"
-    process = start(path, data, model, limit=20_000)
+    process = start(path, data, model, limit=22_000)
     process.join(120)
     assert process.exitcode == 3
     said = Path(f"{path}.error").read_text(encoding="utf-8")

@@ -181,7 +181,9 @@ def _finish(journal: Journal, output: Path, asked: dict[str, Any]) -> None:
             if "reason" not in record:
                 counts["explained"] += 1
                 counts["long"] += record["truncated"]
-                counts["base"] += projected and abs(record["base"]) > abs(record["score"]) / 2
+                # With effects, a large base is no sign of a matrix that says little.
+                alone = projected and not record["effects_a"] and not record["effects_b"]
+                counts["base"] += alone and abs(record["base"]) > abs(record["score"]) / 2
                 yield record
 
     rejects = output.with_name(f"{output.name}.rejects.csv")

@@ -165,10 +165,17 @@ def _open(
 
 def _ingest(run: IngestRun, cluster: Cluster | None, *, restart: bool) -> None:
     """Index the texts of a table, and print the counts."""
+    paces: list[Pace] = []
     with resumable(run.begun), _pacing() as progress:
-        report = run(cluster=cluster, restart=restart, progress=progress)
+
+        def show(pace: Pace) -> None:
+            paces[:] = [pace]
+            progress(pace)
+
+        report = run(cluster=cluster, restart=restart, progress=show)
     counts = f"{report.added} added, {report.updated} updated, {report.there} there before"
-    tell(f"{len(run.index)} texts in {run.index.path}: {counts}")
+    before = "" if paces else "nothing to do, this table was indexed before: "
+    tell(f"{len(run.index)} texts in {run.index.path}: {before}{counts}")
     warn_of_rejects(report.rejected, run.rejects)
     more = "" if run.passages else "; --passages splits them"
     warn_of("texts longer than the model takes, of which only the beginning is indexed", report.truncated, more)

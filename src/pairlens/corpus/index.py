@@ -48,7 +48,7 @@ class Index:
         Report(added=3, updated=0, there=0, truncated=0, rejected=0)
         >>> hit = index.search("bad coffee", k=1)[0]
         >>> hit.id, hit.passage[0].text, [(pair.a.text, pair.b.text) for pair in hit.top(1)]
-        ('1', 'The coffee was cold.', [('coffee', 'The coffee was cold.')])
+        ('1', 'The coffee was cold.', [('coffee', 'coffee')])
         >>> [hit.id for hit in index.search("bad coffee", where="metadata.stars > 1")]
         ['2', '3']
         >>> index.why_not("bad coffee", "2", k=1).difference > 0

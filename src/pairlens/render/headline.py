@@ -37,7 +37,7 @@ def headline(e: Explanation) -> str:
     Example:
         >>> from pairlens import Lens
         >>> headline(Lens().explain("A man is playing a guitar.", "A man is playing a flute.", layer=5))[:23]
-        'Mostly playing–playing '
+        'Mostly man–man (+0.14),'
     """
     least = LEAST * largest_score(e)
     pairs = [pair for pair in standing_out(e, 2) if abs(pair.value) >= least]
