@@ -297,7 +297,7 @@ def test_explain_pairs(made, invoke, tmp_path):
     _, path, _ = made
     (tmp_path / "pairs.csv").write_text("id_a,id_b\nt1,t2\nt2,nobody\n")
     done = invoke("explain-pairs", tmp_path / "pairs.csv", "--index", path, "-o", tmp_path / "out", "--top", "2")
-    assert "1 pairs explained" in done.stderr
+    assert "1 pair explained" in done.stderr
     assert "rows that could not be used: 1" in done.stderr
     (row,) = parquet.read_table(tmp_path / "out" / "part-00000000.parquet").to_pylist()
     assert row["score"] == pytest.approx(Index.open(path).compare("t1", "t2").score, abs=1e-6)

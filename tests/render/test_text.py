@@ -64,7 +64,9 @@ def test_first_a_contrast_leads_with_the_closer_text_and_a_sentence():
         assert first.startswith(f"{closer} is closer: score ")
         assert said == f"Mostly because of coffee ({sign}0.6000), then good ({sign}0.2500)."
         assert query.startswith("query: ")
-    assert "Mostly" not in repr(Contrast(make(*COFFEE, matrix=low), make(*COFFEE, matrix=low)))
+    equal = repr(Contrast(make(*COFFEE, matrix=low), make(*COFFEE, matrix=low)))
+    assert equal.startswith("both are equally close: score ")
+    assert "Mostly" not in equal
 
 
 def test_contrast_summary_names_the_closer_text_and_the_difference():

@@ -15,7 +15,7 @@ import typer
 
 from pairlens import __version__
 from pairlens.cli import options
-from pairlens.cli.session import counting, resumable, session, tell, warn_of, warn_of_rows
+from pairlens.cli.session import count_of, counting, resumable, session, tell, warn_of, warn_of_rows
 from pairlens.errors import InputError, NotConverged, NumericalError
 from pairlens.model.bundled import DEFAULT_MODEL
 
@@ -193,7 +193,7 @@ def _finish(journal: Journal, output: Path, asked: dict[str, Any]) -> None:
     else:
         rejects.unlink(missing_ok=True)
     write(output, explained_rows(), other_columns(journal.records()), asked)
-    tell(f"{counts['explained']} pairs explained: {output}")
+    tell(f"{count_of(counts['explained'], 'pair')} explained: {output}")
     if bad:
         warn_of_rows(len(bad), bad[0], rejects)
     warn_of("pairs with a text longer than the model takes, of which only the beginning is explained", counts["long"])

@@ -9,7 +9,7 @@ import typer
 
 from pairlens.cli import options
 from pairlens.cli.corpus import IndexModel, Ray, Split, Workers, cluster_of, open_index, warn_of_rejects
-from pairlens.cli.session import counting, resumable, session, tell
+from pairlens.cli.session import count_of, counting, resumable, session, tell
 
 Queries = Annotated[
     bool | None,
@@ -57,5 +57,5 @@ def explain_pairs(
         outcome = explain(
             opened, table, output, top=top, special=special, cluster=cluster, restart=restart, progress=advance
         )
-    tell(f"{outcome.explained} pairs explained: {output}")
+    tell(f"{count_of(outcome.explained, 'pair')} explained: {output}")
     warn_of_rejects(outcome.rejected, outcome.rejects)

@@ -64,6 +64,16 @@ def tell(message: str, label: str = "", style: str = "") -> None:
     console.print(Text.assemble((label, style), message), soft_wrap=not console.is_terminal, highlight=False)
 
 
+def count_of(count: int, noun: str) -> str:
+    """A number of things in words.
+
+    Example:
+        >>> count_of(1, "pair"), count_of(2, "pair")
+        ('1 pair', '2 pairs')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def warn_of(what: str, count: int, more: str = "") -> None:
     """Write a warning of what was counted, unless the count is 0."""
     if count:

@@ -28,11 +28,13 @@ def is_default(model: Any) -> bool:
     """Return whether a user's name of a model, or None, means the default model.
 
     Example:
-        >>> is_default(None), is_default("all-MiniLM-L6-v2"), is_default("./all-MiniLM-L6-v2")
+        >>> is_default(None), is_default("all-minilm-l6-v2"), is_default("./all-MiniLM-L6-v2")
         (True, True, False)
     """
-    names = (None, DEFAULT_MODEL, SHORT_NAME)
-    return (model is None or isinstance(model, str)) and model in names and not (model and Path(model).is_dir())
+    if model is None:
+        return True
+    names = (DEFAULT_MODEL.lower(), SHORT_NAME.lower())  # the hub ignores case too
+    return isinstance(model, str) and model.lower() in names and not Path(model).is_dir()
 
 
 def check_offline(folder: Path) -> None:

@@ -83,8 +83,10 @@ def contrast_summary(c: Contrast) -> str:
     units, base = add_up([float(c.effects.sum()), c.base], c.difference - float(tiny(c.gap)))
     parts = [("units", number(units)), ("base", number(base))]
     parts += [("gap", tiny(c.gap))] if has_gap(c) else []
+    scores = number(c.a.score), number(c.b.score)
+    result = "both are equally close" if scores[0] == scores[1] else f"{closer} is closer"
     lines = [
-        f"{closer} is closer: score {number(c.a.score)} with a, {number(c.b.score)} with b",
+        f"{result}: score {scores[0]} with a, {scores[1]} with b",
         *textwrap.wrap(f"Mostly because of {', then '.join(reasons[:2])}." if reasons else "", WIDTH),
         _line("query", c.a.text_a),
         _line("a", c.a.text_b),

@@ -128,7 +128,9 @@ def _run(names: list[str], given: Given) -> None:
     require_pyarrow()
     materials = _materials(given, names)
     wrong = 0
-    for name in names:
+    for place, name in enumerate(names, 1):
+        if len(names) > 1:
+            tell(f"study {place} of {len(names)}: {name}")
         folder = make_folder(given["out"] / name, "--out")
         remove_unfinished(folder)
         try:
