@@ -131,6 +131,8 @@ def _show(hits: list[Hit]) -> None:
         tell("nothing was found")
     for hit in hits:
         console.print(*listing(hit, console.width), "", sep="\n", soft_wrap=True)
+    if hits:
+        tell("below a hit: the sentence that contributes most, then the strongest pairs; ± if their order is not sure")
 
 
 def listing(hit: Hit, width: int) -> list[Line]:
