@@ -116,7 +116,8 @@ def main() -> None:
             measured.setdefault(way, []).append({**times, "passes": passes, **found})
             print(i, way, {key: round(value, 3) for key, value in measured[way][-1].items()}, flush=True)
     for way, rows in measured.items():
-        note("passages", f"{name}, {way}", {key: float(np.mean([row[key] for row in rows])) for key in rows[0]})
+        means = {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
+        note("passages", f"{name}, {way}", {"pairs": len(rows), **means})
 
 
 if __name__ == "__main__":
