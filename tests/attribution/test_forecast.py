@@ -41,7 +41,12 @@ def predicted_scores(e: Explanation, kept_a: np.ndarray, kept_b: np.ndarray) -> 
 
 
 @pytest.mark.parametrize(
-    "method", [Banzhaf(), Banzhaf(compounds=6), Shapley()], ids=["banzhaf", "compounds", "shapley"]
+    "method",
+    [
+        pytest.param(Banzhaf(), id="banzhaf"),
+        pytest.param(Banzhaf(compounds=6), id="compounds", marks=pytest.mark.slow),
+        pytest.param(Shapley(), id="shapley", marks=pytest.mark.slow),
+    ],
 )
 def test_the_error_is_that_of_fresh_deletions(minilm, method):
     ratios, gaps = [], []
@@ -110,6 +115,7 @@ def test_too_few_deletions_make_no_forecast(minilm):
     assert minilm.explain("Good morning", "Hello world", level="word").forecast is not None, "all deletions were tried"
 
 
+@pytest.mark.slow
 def test_a_text_of_a_hundred_words_has_a_true_forecast(minilm):
     text = " ".join(text for pair in PAIRS for text in pair)
     e = minilm.explain(PAIRS[4][0], text, level="word", method=Banzhaf(passes=250))

@@ -227,6 +227,7 @@ def wait_for(part: Path, lines: int, alive) -> None:
         time.sleep(0.002)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_and_started_again(invoke, tmp_path):
     """A process killed in the middle of its work; the next one ends with the same bytes."""

@@ -260,6 +260,7 @@ def test_a_half_written_index_or_part_is_not_taken_for_a_whole_one(undisturbed, 
     assert is_same(path, lens, undisturbed)
 
 
+@pytest.mark.slow
 def test_a_full_disk(undisturbed, model, lens, tmp_path):
     """Files may not grow beyond what a commit needs: a clear error, and with more room it goes on."""
     data, path = undisturbed[0], tmp_path / "index"

@@ -71,6 +71,7 @@ def test_riemann_is_the_papers_algorithm(family, layer):
             assert found.settings["nodes"] == [steps, steps]
 
 
+@pytest.mark.slow
 def test_the_papers_algorithm_on_a_real_model():
     model = SentenceTransformer(str(offline_model()), device="cpu")
     a, b = (oracles.path(model, "bert", text, 5) for text in (A, B))

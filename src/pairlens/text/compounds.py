@@ -23,7 +23,8 @@ def rows_without(units: Sequence[Unit], deleted: Iterable[int]) -> list[int]:
         ([0, 1], [0, 1, 2, 3], [0, 1, 2, 3])
     """
     gone = {row for index in deleted for row in (index, *parts(units, index))}
-    return sorted(gone | {row for row, unit in enumerate(units) if _goes(unit, gone, parts(units, row))})
+    several = [row for row, unit in enumerate(units) if unit.parts]
+    return sorted(gone | {row for row in several if _goes(units[row], gone, parts(units, row))})
 
 
 def in_compounds(units: Sequence[Unit]) -> set[int]:

@@ -98,6 +98,7 @@ def test_all_writes_every_study_and_a_report(finished):
     assert (finished / "report.html").is_file()
 
 
+@pytest.mark.slow
 def test_interrupted_and_started_again_it_gives_the_same_files(inputs, finished, tmp_path, monkeypatch):
     out = tmp_path / "out"
     explanations = out / "explanations"
