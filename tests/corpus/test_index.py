@@ -282,6 +282,7 @@ def test_searches_while_records_are_added(tmp_path, lens):
     assert len(empty) == 32
 
 
+@pytest.mark.slow
 def test_two_writers_never_double_a_name(tmp_path, lens):
     """Two indexes on one folder, as two processes have them, add the same names at the same time."""
     Index.create(tmp_path / "index", lens, method="output")

@@ -330,7 +330,7 @@ def test_weights_made_in_inference_mode():
     assert e.score == pytest.approx(own(zoo.encoder(dense=4)), abs=1e-6)
 
 
-@pytest.mark.parametrize("family", ["bert", "t5"])
+@pytest.mark.parametrize("family", ["bert", pytest.param("t5", marks=pytest.mark.slow)])
 def test_one_lens_in_several_threads(family):
     # Texts of different lengths: T5's position bias must stay with its text.
     lens = Lens(zoo.encoder(family), dtype="float64")

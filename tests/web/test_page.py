@@ -332,7 +332,7 @@ def test_everything_can_be_reached_by_keyboard(opened):
     ("viewport", "scheme"),
     [
         pytest.param(WIDE, "light", id="1440-light"),
-        pytest.param(NARROW, "dark", id="360-dark"),
+        pytest.param(NARROW, "dark", id="360-dark", marks=pytest.mark.slow),
         pytest.param(WIDE, "dark", id="1440-dark", marks=pytest.mark.slow),
         pytest.param(NARROW, "light", id="360-light", marks=pytest.mark.slow),
     ],

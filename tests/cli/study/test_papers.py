@@ -83,6 +83,7 @@ def assert_same_files(out: Path, expected: Path) -> None:
     assert [name for name in wanted if there[name] != wanted[name]] == []
 
 
+@pytest.mark.slow
 def test_all_writes_every_study_and_a_report(finished):
     lacking = {"parts-of-speech", "syntactic-roles", "models"}
     for name in CATALOGUE:
@@ -173,6 +174,7 @@ def test_killed_at_random_moments_it_gives_the_same_files(inputs, finished_proce
     assert_same_files(out, finished_process)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (400, "dark")])
 def test_the_report_in_a_browser(finished, chromium, width, scheme):
     options = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}

@@ -79,7 +79,7 @@ def test_picture_is_shown_in_and_removed_from_any_page(layers, saved, chromium):
     ("viewport", "scheme"),
     [
         (WIDE, "dark"),
-        (PHONE, "light"),
+        pytest.param(PHONE, "light", marks=pytest.mark.slow),
         pytest.param(WIDE, "light", marks=pytest.mark.slow),
         pytest.param(PHONE, "dark", marks=pytest.mark.slow),
     ],

@@ -41,6 +41,7 @@ def test_equal_steps_give_the_error_of_the_riemann_rule(lens):
     assert all(row["gap"] <= row["asked"] for row in raw if row["rule"] == "adaptive")
 
 
+@pytest.mark.slow
 def test_a_batch_of_pairs_converges_like_each_pair_alone(lens, monkeypatch):
     """As on a GPU, where texts of one length share a batch; a text that does not converge affects no other."""
     monkeypatch.setattr(convergence, "TOLERANCES", (1e-2, 1e-9))
