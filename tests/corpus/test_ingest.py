@@ -293,7 +293,7 @@ def test_memory_does_not_grow_with_the_file(model, tmp_path):
     peaks = []
     for count in (1_000, 10_000):
         data = corpora.write_jsonl(tmp_path / f"{count}.jsonl", count)
-        paths = [str(Path(__file__).parent), str(Path(building.__file__).parents[2])]
+        paths = [str(Path(__file__).parents[1]), str(Path(building.__file__).parents[2])]
         code = MEMORY.format(paths=paths, index=str(tmp_path / f"index{count}"), data=str(data), model=model)
         ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
         peaks.append(int(ran.stdout))
