@@ -160,3 +160,17 @@ def test_methods_that_integrate_do_not_zoom(minilm):
     with pytest.raises(InputError, match=r"use level='word', and at\('sentence'\)"):
         minilm.explain(QUERY, TEXT, level="zoom", layer=5)
     assert minilm.explain(QUERY, "Nobody likes cold tea. " * 12, layer=5).settings["level"] == "word"
+
+
+def test_pairs_before_one_that_fails_inside_a_sentence_come_first():
+    def fails(texts: list[str]) -> np.ndarray:
+        if any("tea" in text and "cold" not in text and "sugar" in text for text in texts):
+            raise ValueError("no tea with sugar but without cold")
+        return embed(texts)
+
+    lens = Lens.from_function(fails, name="fails")
+    pairs = [(QUERY, TEXT), (QUERY, TEXT.replace("cold tea", "cold tea with sugar"))]
+    stream = lens.explain_many(pairs, level=("word", "zoom"), progress=False)
+    assert next(stream).text_b == TEXT
+    with pytest.raises(ValueError, match="without cold"):
+        next(stream)

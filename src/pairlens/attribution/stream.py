@@ -52,12 +52,28 @@ def stream_explanations(
             jobs[side, text] = decomposer.job(text, roles[side], options.levels[side], options.prompts[side])
         return jobs[side, text]
 
-    def explain(batch: Sequence[Sequence[str]]) -> Iterator[Explanation]:
+    def explained(firsts: Sequence[Contributions], seconds: Sequence[Contributions]) -> Iterator[Explanation]:
+        return similarity.explain_all(firsts, seconds, many=many, **options.treatment)
+
+    def decompose(batch: Sequence[Sequence[str]]) -> list[list[Contributions]]:
+        """The contributions of the first and of the second texts, with the words of sentences where they zoom."""
         sides = [[job(side, pair[side]) for pair in batch] for side in (0, 1)]
-        zooms = any(job.zooms for side in sides for job in side)
+        zooming = [any(job.zooms for job in side) for side in sides]
+        with share(0, SENTENCES if any(zooming) else 1):
+            done = decomposer.decompose([*sides[0], *sides[1]])
+        contributions = [[done[job] for job in side] for side in sides]
+        if any(zooming):
+            chosen = [[strongest_sentences(e, side) for side in ("a", "b")] for e in explained(*contributions)]
+            middle = SENTENCES + (1 - SENTENCES) * zooming[0] / sum(zooming)
+            for side, (start, end) in enumerate([(SENTENCES, middle), (middle, 1)]):
+                with share(start, end):
+                    sentences = [both[side] for both in chosen]
+                    contributions[side] = decomposer.open_sentences(sides[side], contributions[side], sentences)
+        return contributions
+
+    def explain(batch: Sequence[Sequence[str]]) -> Iterator[Explanation]:
         try:
-            with share(0, SENTENCES if zooms else 1):
-                done = decomposer.decompose([*sides[0], *sides[1]])
+            firsts, seconds = decompose(batch)
         except Exception:
             if len(batch) == 1:
                 raise
@@ -65,18 +81,7 @@ def stream_explanations(
             for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
                 yield from explain(half)
             return
-        firsts, seconds = ([done[job] for job in side] for side in sides)
-        explained = similarity.explain_all(firsts, seconds, many=many, **options.treatment)
-        if zooms:
-            chosen = [[strongest_sentences(e, side) for side in ("a", "b")] for e in explained]
-            first, second = (any(job.zooms for job in side) for side in sides)
-            middle = SENTENCES + (1 - SENTENCES) * first / (first + second)
-            with share(SENTENCES, middle):
-                firsts = decomposer.open_sentences(sides[0], firsts, [sentences for sentences, _ in chosen])
-            with share(middle, 1):
-                seconds = decomposer.open_sentences(sides[1], seconds, [sentences for _, sentences in chosen])
-            explained = similarity.explain_all(firsts, seconds, many=many, **options.treatment)
-        yield from explained
+        yield from explained(firsts, seconds)
 
     for batch in windows(pairs, window, progress, "pairs", texts_of):
         jobs.clear()

@@ -18,8 +18,7 @@ from pairlens.shapes import Array
 from pairlens.subsets import Fit, SubsetSampler
 
 LONG = 8
-"""Forward passes are long if the units have so many tokens on average, as sentences do. Those of the words of one
-sentence in a longer text are too."""
+"""From this many tokens per unit on, a forward pass counts as long. Sentences reach it."""
 MOST_PASSES = 8192
 """The most subsets tried to reach `error`: an estimate inverts a matrix with this many rows and columns."""
 

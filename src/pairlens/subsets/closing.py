@@ -56,7 +56,7 @@ class Closing:
 
     @functools.cached_property
     def _chances(self) -> Array:
-        """For each feature, the probability that it is present and so many tokens are deleted, (features, counts)."""
+        """The probability of each feature together with each number of deleted tokens, (features, counts)."""
         chances = np.zeros((len(self._members), len(self._counts)))
         chances[:, 0] = 1.0
         for size, inside in zip(self._sizes, self._members.T, strict=True):
