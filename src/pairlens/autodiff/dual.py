@@ -26,6 +26,7 @@ from torch import Tensor
 from torch.func import jvp, vmap
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
+from pairlens.linalg import linear
 from pairlens.shapes import Array
 
 RULES: dict[Any, Callable[..., Any]] = {}
@@ -212,8 +213,8 @@ def project(tangent: Tensor, weight: Tensor) -> Tensor:
         return F.linear(tangent.bfloat16(), weight.bfloat16()).float()
     with narrow(tangent):
         if by_tokens(tangent):
-            return F.linear(tangent.transpose(1, 2), weight).transpose(1, 2)
-        return F.linear(tangent, weight)
+            return linear(tangent.transpose(1, 2), weight).transpose(1, 2)
+        return linear(tangent, weight)
 
 
 def by_tokens(tangent: Tensor) -> bool:

@@ -15,6 +15,7 @@ from torch.autograd import forward_ad
 from pairlens.autodiff.attention import attention
 from pairlens.autodiff.deferred import Ending, Norm, Projection, Scaled, normalised, scaled
 from pairlens.autodiff.dual import RULES, Dual, Unruled, bare, by_forward_mode
+from pairlens.linalg import linear
 
 
 def _writing(plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,7 +43,7 @@ def _linear(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     if not isinstance(x, Dual) or isinstance(weight, Dual) or x.axis == x.ndim - 1:
         return by_forward_mode(func, args, kwargs)
     bias = args[2] if len(args) > 2 else kwargs.get("bias")
-    primal = func(x.primal, weight, bias)
+    primal = linear(x.primal, weight, bias)
     if x.axis is None and weight.shape[0] <= weight.shape[1]:
         return x.like(primal, Ending(x.now(), weight))
     return x.like(primal, Projection(x.lazy, weight), x.axis)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from pairlens import progress
+from pairlens.linalg import FastLinear
 from pairlens.model.gates import Gates, Positions, gated
 from pairlens.model.loaded import LoadedModel
 from pairlens.model.pooling import pooling_weights
@@ -109,7 +110,7 @@ class ForwardPasses(LoadedModel):
                 size = max(1, self._stride(route) // max(1, int(length)))
                 for start in range(0, len(places), size):
                     part = places[start : start + size]
-                    with torch.inference_mode():
+                    with torch.inference_mode(), FastLinear():
                         embedding = self._encode(route, [texts[rows[i]] for i in part], [keeps[i] for i in part], space)
                     if not embeddings.size:
                         embeddings = np.zeros((len(keeps), embedding.shape[1]))
