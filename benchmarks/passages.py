@@ -21,10 +21,11 @@ from _results import note
 from _scifact import default_data, read_abstracts, read_claims
 
 from pairlens import Explanation, Lens
+from pairlens.attribution.zoom import strongest_sentences
 from pairlens.methods.banzhaf import KEEP
 from pairlens.model import FIXED
 from pairlens.study.statistics import spearman
-from pairlens.text import Span, sentences, words
+from pairlens.text import Span, words
 
 WAYS: dict[str, dict[str, Any]] = {
     "words, 400 passes": {"level": "word"},
@@ -64,15 +65,20 @@ def least_squares(lens: Lens, text: str, spans: list[Span], draws: int) -> np.nd
     return vectors
 
 
-def converged(lens: Lens, text: str, draws: int, file: Path) -> dict[str, np.ndarray]:
-    """Converged vectors of all words of a text: deleted anywhere ("words"), and inside each sentence ("zoom")."""
+def converged(lens: Lens, claim: str, text: str, draws: int, file: Path) -> dict[str, np.ndarray]:
+    """Converged vectors of the words of a text: deleted anywhere ("words"), and inside the opened sentences ("zoom").
+
+    "zoom" is not a number for the words of sentences that are not opened.
+    """
     if not file.exists():
         spans = words(text)
-        inside = [[span for span in spans if start <= span[0] < end] for start, end in sentences(text)]
-        parts = [least_squares(lens, text, part, draws // 6) for part in inside]
         anywhere = least_squares(lens, text, spans, draws)
+        inside = np.full_like(anywhere, np.nan)
+        for sentence in strongest_sentences(lens.explain(claim, text, level=("word", "sentence")), "b"):
+            places = [i for i, span in enumerate(spans) if sentence.start <= span[0] < sentence.end]
+            inside[places] = least_squares(lens, text, [spans[i] for i in places], draws)
         file.parent.mkdir(parents=True, exist_ok=True)
-        np.savez_compressed(file, words=anywhere.astype(np.float32), zoom=np.concatenate(parts).astype(np.float32))
+        np.savez_compressed(file, words=anywhere.astype(np.float32), zoom=inside.astype(np.float32))
     return dict(np.load(file))
 
 
@@ -103,7 +109,7 @@ def main() -> None:
     name = Path(options.model or "MiniLM").name
     measured: dict[str, list[dict[str, float]]] = {}
     for i, (claim, text) in enumerate(pairs_of(lens, options.pairs)):
-        truth = converged(lens, text, options.converged, options.cache / f"{name}-{i}.npz")
+        truth = converged(lens, claim, text, options.converged, options.cache / f"{name}-{i}.npz")
         if options.only_converge:
             continue
         query = next(lens.decompose([claim], progress=False)).values
