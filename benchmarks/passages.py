@@ -1,7 +1,8 @@
 """A query against an abstract: CPU time, forward passes, and how right the words shown are.
 
 Claims of SciFact against the abstracts that they cite. Every way to explain is compared with converged values of its
-own: least squares on many more deletions. "words" deletes all words at once, as was the default before `level="zoom"`.
+own: least squares on many more deletions. "words" deletes all words at once. "as before zoom" does what the default did
+then, with linear layers by MKL.
 
     python benchmarks/passages.py --pairs 20 --converged 6000 --cache FOLDER [--model FOLDER] [--device cuda]
 
@@ -20,7 +21,7 @@ import numpy as np
 from _results import note
 from _scifact import default_data, read_abstracts, read_claims
 
-from pairlens import Explanation, Lens
+from pairlens import Banzhaf, Explanation, Lens, linalg
 from pairlens.attribution.zoom import strongest_sentences
 from pairlens.methods.banzhaf import KEEP
 from pairlens.model import FIXED
@@ -28,7 +29,8 @@ from pairlens.study.statistics import spearman
 from pairlens.text import Span, words
 
 WAYS: dict[str, dict[str, Any]] = {
-    "words, 400 passes": {"level": "word"},
+    "words, 400 passes, as before zoom": {"level": "word"},
+    "words, 200 passes": {"level": "word", "method": Banzhaf(passes=200)},
     "zoom": {"level": ("word", "zoom")},
     "zoom, bf16": {"level": ("word", "zoom")},
 }
@@ -107,6 +109,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     lens, rounded = Lens(options.model, options.device), Lens(options.model, options.device, precision="bf16")
     name = Path(options.model or "MiniLM").name
+    onednn = linalg.ONEDNN
     measured: dict[str, list[dict[str, float]]] = {}
     for i, (claim, text) in enumerate(pairs_of(lens, options.pairs)):
         truth = converged(lens, claim, text, options.converged, options.cache / f"{name}-{i}.npz")
@@ -115,6 +118,7 @@ def main() -> None:
         query = next(lens.decompose([claim], progress=False)).values
         for way, settings in WAYS.items():
             start, clock = time.process_time(), time.perf_counter()
+            linalg.ONEDNN = None if "before" in way else onednn
             e = (rounded if "bf16" in way else lens).explain(claim, text, **settings)
             times = {"cpu": time.process_time() - start, "seconds": time.perf_counter() - clock}
             passes = float(e.settings["nodes"][1])

@@ -55,10 +55,14 @@ def has_sentences(text: str) -> bool:
 
 
 def strongest_sentences(e: Explanation, side: str) -> list[Unit]:
-    """The sentences of one text of an explanation whose deletion would change the score most, up to `OPENED` words."""
+    """The sentences of one text of an explanation whose deletion changes the score most, up to `OPENED` words.
+
+    By the model's own scores without each sentence where these are known, else by those that the explanation predicts.
+    """
     units: Sequence[Unit] = getattr(e, f"units_{side}")
+    measured = getattr(e, f"measured_{side}")
     places = [i for i, unit in enumerate(units) if unit.kind == "text"]
-    losses = {i: abs(e.score - e.without(**{side: [i]})) for i in places}
+    losses = {i: abs(e.score - (e.without(**{side: [i]}) if measured is None else measured[i])) for i in places}
     chosen: list[Unit] = []
     left = OPENED
     for place in sorted(places, key=lambda i: -losses[i]):

@@ -63,8 +63,14 @@ class Sampled(Method):
         """
 
     @abstractmethod
-    def budget(self, players: int, *, long: bool = False) -> int:
-        """The forward passes that a text of this many units gets; `long` if each takes long for their number."""
+    def budget(self, players: int, *, long: bool = False, part: bool = False) -> int:
+        """The forward passes that a text of this many units gets.
+
+        Args:
+            players: the number of units.
+            long: whether a pass takes long for their number.
+            part: whether the units are only a part of the text.
+        """
 
     def with_passes(self, passes: int | None) -> Self:
         """The same method with another budget of forward passes; None is its default budget."""
@@ -78,7 +84,7 @@ class Sampled(Method):
             for text, sizes, fixed in zip(batch.texts, deletions.sizes, deletions.fixed, strict=True)
         ]
         budgets = [
-            self.budget(len(sizes), long=fixed > 0 or sizes.sum() >= LONG * len(sizes))
+            self.budget(len(sizes), long=sizes.sum() >= LONG * len(sizes), part=fixed > 0)
             for sizes, fixed in zip(deletions.sizes, deletions.fixed, strict=True)
         ]
         unfinished = list(range(len(estimates)))

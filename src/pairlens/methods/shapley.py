@@ -59,7 +59,7 @@ class Shapley(Sampled):
         """The same method with another budget of forward passes; None keeps that of `permutations`, if any."""
         return replace(self, passes=passes, permutations=self.permutations if passes is None else None)
 
-    def budget(self, players: int, *, long: bool = False) -> int:
+    def budget(self, players: int, *, long: bool = False, part: bool = False) -> int:
         """The forward passes that a text of this many units gets."""
         if self.permutations is not None:
             return self.permutations * players

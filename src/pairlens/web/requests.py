@@ -59,7 +59,7 @@ def is_quick(body: Options, lens: Lens, limits: Limits) -> bool:
         zooms = is_long(text) if body.level is None else body.level == "zoom" and has_sentences(text)
         long = zooms or body.level == "sentence"
         units = round(count / 20) if long else count
-        passes = min(method.budget(units, long=long), 2**units) + zooms * method.budget(OPENED, long=True)
+        passes = min(method.budget(units, long=long), 2**units) + zooms * method.budget(OPENED, part=True)
         work += count * passes * LEFT[method.name]
     return work * encoder.effort(body.named_texts[0][2]) <= QUICK
 
