@@ -14,8 +14,11 @@ from datasets import Dataset
 from scipy import sparse
 from sentence_transformers import SentenceTransformer
 
-from pairlens import InputError, Lens, UnknownTokensWarning
+from pairlens import Explanation, InputError, Lens, UnknownTokensWarning
 from pairlens.model import offline_model
+from pairlens.render.html import document
+from pairlens.render.notebook import static
+from terminal_output import show
 
 A, B = "The coffee here is not good.", "This coffee is bad."
 
@@ -167,6 +170,20 @@ def test_first_texts_of_unknown_words_are_announced(minilm):
         minilm.explain("😀", "A cat.")
     with warnings.catch_warnings(action="error"):
         minilm.explain("A 😀!", "A cat.")
+
+
+def test_first_single_words_that_the_model_does_not_know_are_named(minilm, tmp_path):
+    e = minilm.explain("I play the 🎸 and drink ☕, ☕.", "Music and coffee.")
+    assert (e.unknown_a, e.unknown_b) == (("🎸", "☕"), ())
+    assert e.to_dict()["unknown_a"] == ["🎸", "☕"]
+    assert (e.swap().unknown_b, e.at("sentence").unknown_a) == (e.unknown_a, e.unknown_a)
+    for suffix in (".json", ".npz", ".csv", ".parquet"):
+        assert Explanation.load(e.save(tmp_path / f"why{suffix}")).unknown_a == e.unknown_a
+    remark = "The model does not know: 🎸, ☕. To it they are all the same word."
+    for view in (repr(e), show(e), static(e), document(e)):
+        assert remark in view or remark.encode("ascii", "backslashreplace").decode() in view
+    known = minilm.explain(A, B)
+    assert not any("does not know" in view for view in (repr(known), show(known), static(known)))
 
 
 def test_first_sparse_vectors_are_taken(minilm):

@@ -50,6 +50,8 @@ def explanations(draw):
         "entry_error": draw(rows(n * m)).reshape(n, m),
         "truncated_a": draw(st.booleans()),
         "truncated_b": draw(st.booleans()),
+        "unknown_a": tuple(draw(st.lists(TEXTS, max_size=2))),
+        "unknown_b": tuple(draw(st.lists(TEXTS, max_size=2))),
         "settings": draw(SETTINGS),
     }
 
@@ -69,6 +71,7 @@ def contributions(draw):
         "output": draw(rows(dim)),
         "gap": draw(NUMBERS),
         "truncated": draw(st.booleans()),
+        "unknown": tuple(draw(st.lists(TEXTS, max_size=2))),
         "settings": draw(SETTINGS),
     }
 

@@ -177,7 +177,7 @@ class Decomposer:
             if self.strict:
                 raise InputError(message)
             warn(message, TruncationWarning)
-        if text.unknown:
+        if text.meaningless:
             warn(
                 f"the model's tokenizer knows no word of {job.text[:40]!r}: to the model it is the same as any other "
                 "such text.",
@@ -253,5 +253,6 @@ def _contributions(
         tried_predictions=trials and trials.predictions,
         tried_with_compounds=trials and trials.compound_predictions,
         truncated=text.truncated,
+        unknown=text.unknown,
         settings=settings,
     )

@@ -72,6 +72,7 @@ class Explanation:
         measured_pairs: the model's score without a unit of each text, (units_a, units_b), or None.
         forecast: how well the explanation predicts deletions that it has not seen; None where nothing was deleted.
         truncated_a: text a was longer than the model takes. `truncated_b`: text b was.
+        unknown_a: words of a that the tokenizer does not know; to the model they are all the same. `unknown_b`: of b.
         settings: what made it: model, method, layer, reference, reference_terms, measure, level, rule, roles, nodes.
     """
 
@@ -96,6 +97,8 @@ class Explanation:
     forecast: Forecast | None = None
     truncated_a: bool = False
     truncated_b: bool = False
+    unknown_a: tuple[str, ...] = ()
+    unknown_b: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -216,7 +219,7 @@ class Explanation:
         pairs = {name: v[::-1] for name, v in self.settings.items() if isinstance(v, list) and name != "level"}
         level_a, level_b = both_levels(self.settings.get("level", "token"))
         settings = {**self.settings, **pairs, "level": level_a if level_a == level_b else [level_b, level_a]}
-        sides = ("text", "units", "tokens", "effects", "gap", "measured", "truncated")
+        sides = ("text", "units", "tokens", "effects", "gap", "measured", "truncated", "unknown")
         swapped = {f"{name}_{x}": getattr(self, f"{name}_{y}") for name in sides for x, y in (("a", "b"), ("b", "a"))}
         measured = None if self.measured_pairs is None else self.measured_pairs.T
         matrices = {"matrix": self.matrix.T, "entry_error": self.entry_error.T, "measured_pairs": measured}

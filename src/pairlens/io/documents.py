@@ -21,7 +21,7 @@ import numpy as np
 from pairlens.errors import InputError, choose
 from pairlens.io.files import check_folder, require, require_pyarrow, whole_file
 from pairlens.io.formats import READERS, WRITERS, dump
-from pairlens.io.schema import AXES, OPTIONAL, SCALARS, Document
+from pairlens.io.schema import AXES, OPTIONAL, SCALARS, WORDS, Document
 from pairlens.text.units import Unit
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def from_document(cls: type[T], document: Document) -> T:
                 raise ValueError(f"`{field.name}` should be finite numbers of shape {expected}")
         elif field.name.startswith("units"):
             value = tuple(Unit.from_stored(*parts) for parts in value)
-        elif field.name.startswith("tokens"):
+        elif field.name.startswith(WORDS):
             value = tuple(value)
         elif field.name == "forecast":
             value = _forecast(**value)

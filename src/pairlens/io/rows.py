@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairlens.io.files import require
-from pairlens.io.schema import AXES, OPTIONAL, UNIT, Document
+from pairlens.io.schema import AXES, OPTIONAL, UNIT, WORDS, Document
 
 if TYPE_CHECKING:
     from pairlens.attribution.explanation import Explanation
@@ -68,7 +68,7 @@ def from_rows(rows: list[Row]) -> Document:
         parts.setdefault(row["part"], []).append(row)
     sides = _sides(parts)
     entries = parts.pop("value" if sides == ("",) else "pair")
-    document: Document = {f"tokens{side}": [] for side in sides}
+    document: Document = {f"{name}{side}": [] for name in WORDS for side in sides}
     for name, field_rows in parts.items():
         document |= _field(name, field_rows, _side(name, sides))
     shape = [len(document[f"units{side}"]) for side in sides]
@@ -87,7 +87,7 @@ def from_rows(rows: list[Row]) -> Document:
 
 def _field_rows(document: Document, name: str, value: Any, side: str) -> Iterator[Row]:
     """The rows of one field; none for the fields that the rows of entries hold."""
-    if name.startswith("tokens"):
+    if name.startswith(WORDS):
         yield from ({"part": name, f"text{side}": token} for token in value)
     elif name in ONE_SIDED:
         for unit, effect in zip(document[f"units{side}"], value, strict=True):
@@ -111,7 +111,7 @@ def _field_rows(document: Document, name: str, value: Any, side: str) -> Iterato
 
 def _field(name: str, rows: list[Row], side: str) -> Document:
     """The fields of a document that the rows of one part hold."""
-    if name.startswith("tokens"):
+    if name.startswith(WORDS):
         return {name: [row[f"text{side}"] for row in rows]}
     if _is_flat(name):
         return {name: _numbers(rows, "value")}

@@ -42,6 +42,8 @@ OPTIONAL = (
     "forecast",
 )
 """The fields that a document leaves out where the object has None."""
+WORDS = ("tokens", "unknown")
+"""The fields that are lists of words; their names begin so."""
 SCALARS = {"str": str, "float": float, "bool": bool}
 """The types of the other fields, by their annotation."""
 UNIT = ("text", "start", "end", "kind")

@@ -16,7 +16,7 @@ import numpy as np
 from pairlens.attribution.explanation import Explanation
 from pairlens.render.colours import ink_on, shade
 from pairlens.render.deletion import Without, without_each
-from pairlens.render.headline import colour_floor, headline, lead, standing_out
+from pairlens.render.headline import colour_floor, headline, lead, standing_out, unknown
 from pairlens.render.html import document
 from pairlens.render.names import label, noun
 from pairlens.render.running import cut
@@ -88,6 +88,7 @@ def static(e: Explanation) -> str:
         if (note := without_note(known, f"Number at a {name}", name))
         else ""
     )
+    remark = f"<br>{html.escape(words)}" if (words := unknown(e)) else ""
     rows = "".join(
         f"<tr><td style='text-align:left'>{_name(pair.a)} · {_name(pair.b)}</td>"
         f"<td>{signed(pair.value)}</td>{f'<td>± {pair.error:.4f}</td>' if e.entry_error.any() else ''}</tr>"
@@ -95,7 +96,7 @@ def static(e: Explanation) -> str:
     )
     return (
         "<div style='font-family:system-ui,sans-serif;padding:1rem'>"
-        f"<p><b>{lead(e)}</b><br>{html.escape(headline(e))}</p>"
+        f"<p><b>{lead(e)}</b><br>{html.escape(headline(e))}{remark}</p>"
         f"{_text('a', e.text_a, e.units_a, falls[0] / peak, numbers[0])}"
         f"{_text('b', e.text_b, e.units_b, falls[1] / peak, numbers[1])}"
         f"<p>Blue pulls the two texts together, orange pushes them apart.{below}</p>"

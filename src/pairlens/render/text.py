@@ -55,7 +55,7 @@ _UNSAFE = re.compile(
 def summary(e: Explanation) -> str:
     """The score and a sentence about it, both texts, the equation, the strongest pairs, the forecast, the settings."""
     from pairlens.render.deletion import without_each
-    from pairlens.render.headline import headline, lead, standing_out
+    from pairlens.render.headline import headline, lead, standing_out, unknown
 
     pairs = standing_out(e, STRONGEST)
     room = (WIDTH - 20) // 2
@@ -69,7 +69,7 @@ def summary(e: Explanation) -> str:
         for line in (_line(name, text), *_without(e.score, units, known))
     ]
     footer = [line for text in (forecast(e), provenance(e)) for line in textwrap.wrap(text, WIDTH)]
-    said = [lead(e), *textwrap.wrap(headline(e), WIDTH)]
+    said = [lead(e), *textwrap.wrap(headline(e), WIDTH), *textwrap.wrap(unknown(e), WIDTH)]
     return "\n".join([*said, *texts, *broken(equation(e), WIDTH), *listed, *footer])
 
 

@@ -165,6 +165,8 @@ class ExplanationDocument(BaseModel):
     entry_error: list[Numbers]
     truncated_a: bool
     truncated_b: bool
+    unknown_a: list[str] = Field(description="Words of a that the tokenizer does not know.")
+    unknown_b: list[str]
     settings: dict[str, Any]
     picture: dict[str, Any] | None = Field(None, description="Where it was asked for.")
 
@@ -202,6 +204,7 @@ class ContributionsDocument(BaseModel):
     output: Numbers
     gap: float
     truncated: bool
+    unknown: list[str]
     settings: dict[str, Any]
 
 
