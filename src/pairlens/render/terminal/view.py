@@ -21,6 +21,7 @@ from pairlens.render.text import MEANINGS, SAMPLED, clean, forecast, number, pro
 
 _ROWS = 24
 _BAR = 32
+_RANKS = "   numbers: pairs in the list below"
 
 
 def view(
@@ -40,6 +41,8 @@ def view(
     pairs = standing_out(e, top, special=special)
     listed = [Text("strongest pairs", style="bold"), *_list(pairs, colour_floor(e), width, marks)] if pairs else []
     texts = both_texts(e, pairs, special, width, marks)
+    if pairs:
+        texts.append(Text(marks.write(_RANKS), style="dim"))
     said = [Text(lead(e), style="bold"), *map(Text, textwrap.wrap(marks.write(headline(e)), width))]
     said += [Text(line, style="yellow") for line in textwrap.wrap(marks.write(unknown(e)), width)]
     sections = said, texts, listed, matrix_lines(e, width, special, rows, marks), _sums(e, width, marks)
