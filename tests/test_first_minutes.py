@@ -14,7 +14,7 @@ from datasets import Dataset
 from scipy import sparse
 from sentence_transformers import SentenceTransformer
 
-from pairlens import Explanation, InputError, Lens, UnknownTokensWarning
+from pairlens import Adaptive, Explanation, GaussLegendre, InputError, Lens, UnknownTokensWarning
 from pairlens.model import offline_model
 from pairlens.render.html import document
 from pairlens.render.notebook import static
@@ -184,6 +184,26 @@ def test_first_single_words_that_the_model_does_not_know_are_named(minilm, tmp_p
         assert remark in view or remark.encode("ascii", "backslashreplace").decode() in view
     known = minilm.explain(A, B)
     assert not any("does not know" in view for view in (repr(known), show(known), static(known)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "tol=0.1 is for methods that integrate, and the default deletes words: ask for method='fade'"),
+        ({"method": "banzhaf"}, "method='banzhaf' does not integrate, so it takes no tol; leave tol=0.1 out"),
+        ({"method": "shapley"}, "takes no tol"),
+        ({"rule": GaussLegendre(4)}, r"a rule has its own tolerance. Use rule=Adaptive\(0.1\)"),
+    ],
+)
+def test_first_a_tolerance_that_would_be_ignored_is_an_error(minilm, options, message):
+    with pytest.raises(InputError, match=message):
+        minilm.explain(A, B, tol=0.1, **options)
+
+
+def test_first_methods_that_integrate_take_a_tolerance(minilm):
+    for options in ({"method": "fade"}, {"method": "integrated-jacobian", "layer": 5}, {"layer": 5}):
+        assert minilm.explain(A, B, tol=0.1, **options).gap_a <= 0.1
+        assert minilm.explain(A, B, **options).settings["rule"] == repr(Adaptive(1e-3))
 
 
 def test_first_sparse_vectors_are_taken(minilm):

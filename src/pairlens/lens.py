@@ -151,7 +151,7 @@ class Lens:
         measure: str | None = None,
         level: Level | tuple[Level, Level] | None = None,
         rule: Rule | None = None,
-        tol: float = 1e-3,
+        tol: float | None = None,
         roles: Roles = (None, None),
         prompt: str | tuple[str | None, str | None] | None = None,
         prompt_name: str | tuple[str | None, str | None] | None = None,
@@ -175,8 +175,8 @@ class Lens:
                 score. By default "word", and "zoom" for texts of more than 48 words.
             rule: `Adaptive(tol)`, `GaussLegendre(n)` or `Riemann(n)`, for methods that integrate; `Adaptive(tol)` by
                 default.
-            tol: the largest relative gap of either text, likewise; of both together for adjusted models, so that the
-                matrix sums to the score within tol.
+            tol: the largest relative gap of either text, likewise, 1e-3 by default; of both together for adjusted
+                models, so that the matrix sums to the score within tol. A rule given has its own.
             roles: "query" or "document" for each text, to apply the model's prompts and routes.
             prompt: a text to put before both texts, as `SentenceTransformer.encode` does; a pair gives each its own.
             prompt_name: one of the model's prompts, likewise.

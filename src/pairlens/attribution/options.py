@@ -22,7 +22,7 @@ class ExplainOptions(TypedDict, total=False):
     measure: str | None
     level: Level | tuple[Level, Level] | None
     rule: Rule | None
-    tol: float
+    tol: float | None
     prompt: str | tuple[str | None, str | None] | None
     prompt_name: str | tuple[str | None, str | None] | None
 
@@ -59,7 +59,7 @@ class Options:
         measure: str | None = None,
         level: Level | tuple[Level, Level] | None = None,
         rule: Rule | None = None,
-        tol: float = 1e-3,
+        tol: float | None = None,
         prompt: str | tuple[str | None, str | None] | None = None,
         prompt_name: str | tuple[str | None, str | None] | None = None,
     ) -> Options:
@@ -67,13 +67,13 @@ class Options:
         if method is None and (layer, reference, rule) != (None, None, None):
             method = "integrated-jacobian"
         chosen = None if method is None else choose_method(method, layer, reference)
-        if chosen is not None:
-            check_method(chosen, encoder, rule)
+        checked = check_rule(rule, tol)
+        check_method(chosen, encoder, rule, tol)
         deletes = not encoder.adjusted if chosen is None else chosen.deletes
         treatment, measure = resolve_treatment(encoder, reference_terms, measure, deletes=deletes)
-        checked = check_rule(rule, tol)
         if rule is None and encoder.adjusted:
             # The matrix is to make up the score itself, so both texts' gaps together, 2 t + t², must be within tol.
+            tol = Adaptive().tol if tol is None else tol
             checked = Adaptive(tol / (2 + tol))
         levels = (None, None) if level is None else both_levels(_level(encoder, level))
         return cls(chosen, checked, treatment, measure, levels, _both_prompts(encoder, prompt, prompt_name))

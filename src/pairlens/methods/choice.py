@@ -76,8 +76,22 @@ def default_method(encoder: Any, role: str | None) -> Method:
     return Banzhaf()
 
 
-def check_method(method: Method, encoder: Any, rule: Any) -> None:
-    """Raise where the model cannot be explained by this method, or a rule is given that the method would ignore."""
+def check_method(method: Method | None, encoder: Any, rule: Any, tol: float | None) -> None:
+    """Raise where the model cannot be explained by this method, or a rule or tol is given that it would ignore.
+
+    Args:
+        method: the method; None for the default.
+        encoder: the model.
+        rule: a quadrature rule, or None.
+        tol: a tolerance, or None.
+    """
+    if method is None:
+        if tol is not None and _deletes_by_default(encoder):
+            raise InputError(
+                f"tol={tol!r} is for methods that integrate, and the default deletes words: ask for method='fade' or "
+                "'integrated-jacobian', or for smaller errors with method=Banzhaf(error=0.01)."
+            )
+        return
     if not encoder.has_layers and not method.deletes:
         raise ModelError(
             f"{encoder.name} is a black box, without layers or gradients to look at: method is 'banzhaf', "
@@ -85,3 +99,13 @@ def check_method(method: Method, encoder: Any, rule: Any) -> None:
         )
     if rule is not None and method.deletes:
         raise InputError(f"method={method.name!r} does not integrate, so it takes no rule; leave rule={rule!r} out.")
+    if tol is not None and method.deletes:
+        raise InputError(f"method={method.name!r} does not integrate, so it takes no tol; leave tol={tol!r} out.")
+
+
+def _deletes_by_default(encoder: Any) -> bool:
+    """Whether the default method deletes units for sure: in a model with routes it may depend on a text's role."""
+    try:
+        return default_method(encoder, None).deletes
+    except ModelError:
+        return False
