@@ -206,6 +206,22 @@ def test_first_methods_that_integrate_take_a_tolerance(minilm):
         assert minilm.explain(A, B, **options).settings["rule"] == repr(Adaptive(1e-3))
 
 
+def test_first_units_are_named_by_their_words(minilm):
+    e = minilm.explain("The coffee is not good, and the tea is not good.", B)
+    assert e.without("coffee", "bad") == e.without([2], [4]) == e.without(2, 4)
+    assert e.without(["coffee", 4]) == e.without([2, 4])
+    for word, message in (
+        ("cofee", r"text a has no unit 'cofee'. Did you mean 'coffee'\?"),
+        ("COFFEE", r"Did you mean 'coffee'\?"),
+        ("zebra", "Its units: 'The', 'coffee', 'is', 'not'"),
+        ("not", "text a has 'not' 2 times. Say which by its index: 4, 11."),
+    ):
+        with pytest.raises(InputError, match=message):
+            e.without(word)
+    with pytest.raises(InputError, match="text b has no unit 'tea'"):
+        e.without(b="tea")
+
+
 def test_first_sparse_vectors_are_taken(minilm):
     dense, thin = Lens.from_function(count_letters), Lens.from_function(lambda t: sparse.csr_matrix(count_letters(t)))
     assert np.array_equal(dense.explain(A, B).matrix, thin.explain(A, B).matrix)

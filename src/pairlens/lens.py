@@ -285,8 +285,8 @@ class Lens:
         self,
         a: str,
         b: str,
-        unit_a: int,
-        unit_b: int,
+        unit_a: str | int,
+        unit_b: str | int,
         *,
         roles: Roles = (None, None),
         **options: Unpack[ExplainOptions],
@@ -296,8 +296,8 @@ class Lens:
         Args:
             a: one text.
             b: the other.
-            unit_a: the row of the matrix: the index of a unit of a, at the level asked for.
-            unit_b: the column.
+            unit_a: the unit of a at the level asked for, by its text or by its index, the row of the matrix.
+            unit_b: of b, likewise the column.
             roles: as for `explain`. `options`: likewise; the method is integrated-jacobian.
         """
         resolved = self.resolve(**{"method": "integrated-jacobian", **options})

@@ -13,12 +13,12 @@ from pairlens import progress
 from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.zoom import Inside, has_sentences, is_long, open_sentences, words_of
 from pairlens.autodiff import Steps, together
-from pairlens.errors import InputError, TruncationWarning, UnknownTokensWarning, warn, whole
+from pairlens.errors import InputError, TruncationWarning, UnknownTokensWarning, warn
 from pairlens.methods import Batch, Decomposition, Method, default_method
 from pairlens.methods.sampled import Sampled
 from pairlens.model import Text
 from pairlens.quadrature import Rule
-from pairlens.text import Level, Span, Unit, group, level_spans, plain_level
+from pairlens.text import Level, Span, Unit, find_unit, group, level_spans, plain_level
 
 BATCH = 32
 """Texts in one batch."""
@@ -157,11 +157,11 @@ class Decomposer:
         """How many batches run beside each other: 1 on CPUs, and whenever progress is reported."""
         return 1 if progress.watched() else self.encoder.concurrent_batches
 
-    def decompose_features(self, job: Job, unit: int) -> Contributions:
+    def decompose_features(self, job: Job, unit: str | int) -> Contributions:
         """What the hidden dimensions of one unit contribute: a row for every dimension, (width, dim)."""
         text = self._read(job)
         units, index = group(text.text, text.units, job.level, finest=True)
-        unit = whole(f"the unit of {job.text!r:.40}", unit, 0, len(units) - 1)
+        unit = find_unit(units, unit, f"the text {job.text!r:.40}")
         tokens = [position for position, place in enumerate(index) if place == unit]
         space, method = self.encoder.space(job.role, self.space), self._method(job.role)
         decomposition = method.decompose_features(self.encoder, text, tokens, space=space, rule=self.rule)

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from pairlens.attribution.contributions import deletes, freeze, regroup, summed
-from pairlens.errors import InputError, choose, whole
+from pairlens.errors import choose, whole
 from pairlens.shapes import Array, Mask, Matrix, PerUnitA, PerUnitB
-from pairlens.text import Level, Unit, both_levels, parts, plain_level, rows_without
+from pairlens.text import Level, Unit, both_levels, find_unit, parts, plain_level, rows_without
 
 if TYPE_CHECKING:
     from pairlens.attribution.forecast import Forecast
 
+Deleted = str | SupportsIndex | Iterable[str | SupportsIndex]
+"""Units of a text, each by its text or its index."""
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -124,23 +126,22 @@ class Explanation:
         """Which pairs may be sampling noise: less than two standard errors from zero; none where nothing is sampled."""
         return (np.abs(self.matrix) < 2 * self.entry_error) & deletes(self.settings)
 
-    def without(self, a: Sequence[int] = (), b: Sequence[int] = ()) -> float:
+    def without(self, a: Deleted = (), b: Deleted = ()) -> float:
         """What the score would be without some units, as the explanation predicts it.
 
         Only methods that delete units, with reference_terms="keep", are made to predict that.
 
         Args:
-            a: the indices of the units of text a that are deleted.
+            a: the units of text a that are deleted: one or several, each by its text, such as "guitar", or by its index
+                in `units_a`, which says which where a word occurs several times.
             b: likewise for text b.
 
         Example:
             >>> from pairlens import Lens
             >>> e = Lens().explain("A man plays a guitar.", "A man plays a flute.", level="word")
-            >>> guitar, flute = (
-            ...     next(i for i, u in enumerate(units) if u.text in ("guitar", "flute"))
-            ...     for units in (e.units_a, e.units_b)
-            ... )
-            >>> bool(e.without([guitar], [flute]) > e.without([guitar]))
+            >>> bool(e.without("guitar", "flute") > e.without("guitar"))
+            True
+            >>> e.without(["man", "guitar"]) == e.without([2, 5])
             True
         """
         kept_a, kept_b = _kept(self.units_a, a, "a"), _kept(self.units_b, b, "b")
@@ -308,10 +309,9 @@ def _bounding(units: Sequence[Unit], sums: Array) -> Array:
     return bounding
 
 
-def _kept(units: Sequence[Unit], deleted: Sequence[int], text: str) -> Array:
+def _kept(units: Sequence[Unit], deleted: Deleted, side: str) -> Array:
     """Which rows of a text stay without some units, (units,), as 0 and 1."""
-    if not isinstance(deleted, Iterable):
-        raise InputError(f"without takes lists of indices, such as {text}=[2], and got {text}={deleted!r}.")
+    several = [deleted] if isinstance(deleted, str) or not isinstance(deleted, Iterable) else deleted
     stay = np.ones(len(units))
-    stay[rows_without(units, [whole(f"a unit of {text}", i, 0, len(units) - 1) for i in deleted])] = 0.0
+    stay[rows_without(units, [find_unit(units, one, f"text {side}") for one in several])] = 0.0
     return stay
