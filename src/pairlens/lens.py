@@ -298,9 +298,15 @@ class Lens:
             b: the other.
             unit_a: the unit of a at the level asked for, by its text or by its index, the row of the matrix.
             unit_b: of b, likewise the column.
-            roles: as for `explain`. `options`: likewise; the method is integrated-jacobian.
+            roles: as for `explain`.
+            options: likewise; the method is integrated-jacobian, by default at the last layer but one. Every hidden
+                dimension is a unit here, so lower layers take much longer: with MiniLM and six words on one core
+                3 seconds at layer 5, 10 at layer 3 and 50 at layer 0.
         """
-        resolved = self.resolve(**{"method": "integrated-jacobian", **options})
+        options = {"method": "integrated-jacobian", **options}
+        if options["method"] == "integrated-jacobian" and options.get("layer") is None:
+            options["layer"] = -2
+        resolved = self.resolve(**options)
         decomposer = self._decomposer(resolved)
         jobs = map(decomposer.job, (a, b), both_roles(roles), resolved.levels, resolved.prompts)
         sides = [decomposer.decompose_features(job, unit) for job, unit in zip(jobs, (unit_a, unit_b), strict=True)]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Deleted = str | SupportsIndex | Iterable[str | SupportsIndex]
 """Units of a text, each by its text or its index."""
 
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """One entry of the matrix: a unit of each text, what they contribute together, and how far off that may be.
