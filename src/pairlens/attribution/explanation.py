@@ -242,13 +242,15 @@ class Explanation:
             >>> list(pairs.columns)
             ['a', 'b', 'value', 'error', 'a_start', 'a_end', 'b_start', 'b_end', 'a_kind', 'b_kind']
         """
-        from pairlens.io import rows
+        from pairlens.io import documents
 
-        return rows.pair_table(self)
+        return documents.table(self)
 
     def save(self, path: str | Path) -> Path:
         """Write to a file: .json, .npz, .csv or .parquet, all lossless, or a picture.
 
+        .csv and .parquet are the table of `to_pandas`, one pair a row, with everything else in a last column `pairlens`
+        of the first row, or in the metadata.
         .html is the interactive picture; .png, .svg and .pdf are the heat map that `plot` draws.
         """
         from pairlens.io import documents

@@ -21,6 +21,7 @@ import numpy as np
 from pairlens.errors import InputError, choose
 from pairlens.io.files import check_folder, require, require_pyarrow, whole_file
 from pairlens.io.formats import READERS, WRITERS, dump
+from pairlens.io.rows import to_columns
 from pairlens.io.schema import AXES, OPTIONAL, SCALARS, WORDS, Document
 from pairlens.text.units import Unit
 
@@ -84,6 +85,11 @@ def check(path: str | Path, *, picture: bool = False) -> Path:
 def plain(obj: Stored) -> Document:
     """The document of an explanation or of contributions with lists instead of arrays."""
     return json.loads(to_json(obj))
+
+
+def table(obj: Stored) -> Any:
+    """The numbers of an explanation or of contributions as a pandas DataFrame: the rows of a saved .csv file."""
+    return require("pandas", "study").DataFrame(to_columns(to_document(obj))[0])
 
 
 def to_json(obj: Stored) -> str:

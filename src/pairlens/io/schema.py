@@ -46,5 +46,3 @@ WORDS = ("tokens", "unknown")
 """The fields that are lists of words; their names begin so."""
 SCALARS = {"str": str, "float": float, "bool": bool}
 """The types of the other fields, by their annotation."""
-UNIT = ("text", "start", "end", "kind")
-"""The parts of a unit, in the order in which documents list them; see `Unit.stored`."""
