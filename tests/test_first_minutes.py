@@ -98,7 +98,7 @@ def test_first_what_is_no_list_of_texts_is_named_in_the_error(minilm, given, mes
 
 
 def test_first_lists_of_texts_lead_to_explain_many(minilm):
-    with pytest.raises(InputError, match=r"got list.*explain_many\(zip\(a, b\)\)"):
+    with pytest.raises(InputError, match=r"is list.*explain_many\(zip\(a, b\)\)"):
         minilm.explain([A], [B])
 
 
@@ -220,6 +220,27 @@ def test_first_units_are_named_by_their_words(minilm):
             e.without(word)
     with pytest.raises(InputError, match="text b has no unit 'tea'"):
         e.without(b="tea")
+
+
+def test_first_errors_name_the_pair_and_the_text(minilm):
+    with pytest.raises(InputError, match=r"^text a is empty \(''\)"):
+        minilm.explain("", B)
+    with pytest.raises(InputError, match=r"^text b is empty"):
+        minilm.explain(A, " ")
+    with pytest.raises(InputError, match=r"^the query is empty"):
+        minilm.contrast("", A, B)
+    with pytest.raises(InputError, match=r"^texts\[1\]: the text is empty"):
+        list(minilm.decompose([A, ""], progress=False))
+    for window in (1, 2, 256):
+        for bad, message in (
+            ((A, ""), r"^pairs\[3\]: text b is empty"),
+            ((A,), r"^pairs\[3\]: expected a pair of texts, and got \('The coffee"),
+            ((A, 5), r"^pairs\[3\]: text b should be a text, and is int: 5"),
+            ((A, "half \ud800"), r"^pairs\[3\]: character 5 of the text 'half"),
+        ):
+            several: Any = [(A, B), (B, A), (B, B), bad, (A, B)]
+            with pytest.raises(InputError, match=message):
+                list(minilm.explain_many(several, window=window, progress=False))
 
 
 def test_first_sparse_vectors_are_taken(minilm):

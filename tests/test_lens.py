@@ -232,7 +232,7 @@ def test_impossible_options_are_explained(tiny, options, word):
         tiny.explain(A, B, **options)
 
 
-@pytest.mark.parametrize(("text", "word"), [("", "empty"), (" \n\t", "empty"), (3, "got int"), (None, "got NoneType")])
+@pytest.mark.parametrize(("text", "word"), [("", "empty"), (" \n\t", "empty"), (3, "is int"), (None, "is NoneType")])
 def test_impossible_texts_are_explained(tiny, text, word):
     with pytest.raises(InputError, match=word):
         tiny.explain(text, B)

@@ -15,7 +15,14 @@ from pairlens.attribution.decomposer import Decomposer, Job
 from pairlens.attribution.explanation import Explanation
 from pairlens.attribution.options import ExplainOptions, Options, resolve_treatment
 from pairlens.attribution.similarity import MEASURES
-from pairlens.attribution.stream import Roles, both_roles, stream_contributions, stream_explanations, texts_in
+from pairlens.attribution.stream import (
+    Roles,
+    both_roles,
+    check_given,
+    stream_contributions,
+    stream_explanations,
+    texts_in,
+)
 from pairlens.autodiff import PRECISIONS
 from pairlens.errors import ModelError, choose
 from pairlens.methods import Method
@@ -185,23 +192,19 @@ class Lens:
             InputError: a text or an option cannot be used.
             NotConverged: tol was not reached.
         """
-        return next(
-            self.explain_many(
-                [(a, b)],
-                method=method,
-                layer=layer,
-                reference=reference,
-                reference_terms=reference_terms,
-                measure=measure,
-                level=level,
-                rule=rule,
-                tol=tol,
-                roles=roles,
-                prompt=prompt,
-                prompt_name=prompt_name,
-                progress=False,
-            )
+        resolved = self.resolve(
+            method=method,
+            layer=layer,
+            reference=reference,
+            reference_terms=reference_terms,
+            measure=measure,
+            level=level,
+            rule=rule,
+            tol=tol,
+            prompt=prompt,
+            prompt_name=prompt_name,
         )
+        return next(stream_explanations(self._decomposer(resolved), [(a, b)], both_roles(roles), resolved))
 
     def explain_many(
         self,
@@ -214,6 +217,8 @@ class Lens:
     ) -> Iterator[Explanation]:
         """Explain many pairs, lazily and in order; each distinct text is decomposed once.
 
+        Errors say which pair they are about: pairs[0] is the first.
+
         Args:
             pairs: the pairs of texts; any iterable, read as far as needed.
             roles: "query" or "document" for the first and the second text of each pair.
@@ -223,7 +228,8 @@ class Lens:
             options: as for `explain`.
         """
         resolved = self.resolve(**options)
-        return stream_explanations(self._decomposer(resolved), pairs, both_roles(roles), resolved, window, progress)
+        decomposer, given = self._decomposer(resolved), both_roles(roles)
+        return stream_explanations(decomposer, pairs, given, resolved, window, progress, where="pairs[{}]")
 
     def decompose(
         self,
@@ -278,6 +284,8 @@ class Lens:
 
     def contrast(self, query: str, a: str, b: str, **options: Any) -> Contrast:
         """Why the query is closer to a than to b; options as for `explain`, roles for the query and the two texts."""
+        for name, text in (("the query", query), ("text a", a), ("text b", b)):
+            check_given(name, text)
         one, other = self.explain_many([(query, a), (query, b)], progress=False, **options)
         return Contrast(one, other)
 
