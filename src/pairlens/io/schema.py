@@ -44,5 +44,7 @@ OPTIONAL = (
 """The fields that a document leaves out where the object has None."""
 WORDS = ("tokens", "unknown")
 """The fields that are lists of words; their names begin so."""
+EXPLANATIONS = ("a", "b")
+"""The fields that are documents of explanations."""
 SCALARS = {"str": str, "float": float, "bool": bool}
 """The types of the other fields, by their annotation."""

@@ -62,10 +62,15 @@ def notebook(e: Explanation) -> str:
         >>> "<iframe" in cell, "<b>cat" in cell
         (True, False)
     """
-    page = document(e, title="").replace("&", "&amp;").replace("'", "&#39;")
+    return in_frame(document(e, title=""), static(e))
+
+
+def in_frame(page: str, plain: str) -> str:
+    """The HTML of a notebook cell that shows a page, and where frames or scripts are removed its plain version."""
+    source = page.replace("&", "&amp;").replace("'", "&#39;")
     frame = f"class='pairlens' title='pairlens' sandbox='allow-scripts' width='100%' height='700' style='{_FRAME}'"
     return (
-        f"<div style='position:relative;min-height:44rem'>{static(e)}<iframe {frame} srcdoc='{page}'></iframe>"
+        f"<div style='position:relative;min-height:44rem'>{plain}<iframe {frame} srcdoc='{source}'></iframe>"
         f"<script>{_FIT}</script></div>"
     )
 
