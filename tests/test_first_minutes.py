@@ -148,6 +148,12 @@ def test_first_prompts_are_those_of_encode(minilm):
     assert named.score == pytest.approx(expected, abs=1e-6)
     assert named.settings["prompt"] == ["query: ", "passage: "]
     assert lens.explain(A, B, prompt="query: ").score != pytest.approx(expected, abs=1e-6)
+    assert "a with the prompt “query:”, b with the prompt “passage:”, by words" in " ".join(repr(named).split())
+    assert "a as query, b as document" in " ".join(repr(lens.explain(A, B, roles=("query", "document"))).split())
+    assert [unit.kind for unit in named.units_a][:3] == ["special", "prompt", "text"]
+    assert named.without("coffee") == named.without(3)
+    with pytest.raises(InputError, match="unknown prompt_name ''"):
+        lens.explain(A, B, prompt_name="")
     with pytest.raises(InputError, match=r"unknown prompt_name 'querry'. Did you mean 'query'\?"):
         lens.explain(A, B, prompt_name="querry")
     three: Any = ("a", "b", "c")

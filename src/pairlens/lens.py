@@ -185,7 +185,8 @@ class Lens:
             tol: the largest relative gap of either text, likewise, 1e-3 by default; of both together for adjusted
                 models, so that the matrix sums to the score within tol. A rule given has its own.
             roles: "query" or "document" for each text, to apply the model's prompts and routes.
-            prompt: a text to put before both texts, as `SentenceTransformer.encode` does; a pair gives each its own.
+            prompt: a text to put before both texts, as `SentenceTransformer.encode` does; a pair gives each its own. A
+                prompt is one unit, "(prompt)", before the words: their indices are one higher. It is never deleted.
             prompt_name: one of the model's prompts, likewise.
 
         Raises:

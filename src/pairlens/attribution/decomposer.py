@@ -45,10 +45,6 @@ class Job(NamedTuple):
             raise InputError(f"expected a text, and got {type(text).__name__}: {text!r:.60}.")
         return cls(text, role, level if isinstance(level, str) else tuple(level_spans(text, level)), prompt)
 
-    def given(self) -> dict[str, str]:
-        """The prompt as an entry of a result's settings, where one was given."""
-        return {} if self.prompt is None else {"prompt": self.prompt}
-
     @property
     def level(self) -> Level:
         """The level, as `units.group` takes it."""
@@ -209,7 +205,12 @@ class Decomposer:
                 text,
                 _with_compounds(text, units, decomposition),
                 decomposition,
-                {**settings, **job.given(), "level": plain_level(job.level), "nodes": decomposition.nodes},
+                {
+                    **settings,
+                    **({"prompt": text.prompt} if text.prompt or job.prompt is not None else {}),
+                    "level": plain_level(job.level),
+                    "nodes": decomposition.nodes,
+                },
             )
             for job, text, (units, _), decomposition in zip(jobs, texts, grouped, decompositions, strict=True)
         ]

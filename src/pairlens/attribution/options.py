@@ -119,7 +119,8 @@ def _both_prompts(encoder: Any, prompt: Any, name: Any) -> tuple[str | None, str
     if len(both) != 2 or not all(one is None or isinstance(one, str) for one in both):
         raise InputError(f"a prompt is a text, or a pair of texts, one for each side, not {given!r:.60}.")
     if name is not None:
-        both = [one and encoder.prompts[choose("prompt_name", one, encoder.prompts)] for one in both]
+        prompts = encoder.prompts
+        both = [None if one is None else prompts[choose("prompt_name", one, prompts)] for one in both]
     return both[0], both[1]
 
 

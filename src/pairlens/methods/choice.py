@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from pairlens.errors import InputError, ModelError, choose
@@ -104,8 +105,9 @@ def check_method(method: Method | None, encoder: Any, rule: Any, tol: float | No
 
 
 def _deletes_by_default(encoder: Any) -> bool:
-    """Whether the default method deletes units for sure: in a model with routes it may depend on a text's role."""
-    try:
-        return default_method(encoder, None).deletes
-    except ModelError:
-        return False
+    """Whether the default method deletes units whatever a text's role; a model's routes may have different defaults."""
+    for role in (None, "query", "document"):
+        with suppress(ModelError):  # no such route
+            if not default_method(encoder, role).deletes:
+                return False
+    return True

@@ -43,6 +43,7 @@ _TREATMENTS = {
     "ignore": "whose share is left in the base",
 }
 """What is done with the reference, the text that an integral starts from."""
+_PROMPT = 40  # columns of a prompt
 _FLOATING_POINT = 1e-12  # a smaller gap is the rounding error of the sum
 # Characters that move a terminal's cursor, change its colours or change the direction of writing.
 _UNSAFE = re.compile(
@@ -165,12 +166,25 @@ def provenance(e: Explanation) -> str:
     words = [
         str(known.get("model", "")).rstrip("/").rsplit("/", 1)[-1],
         *_method(e, known),
+        *_prompts(known),
         by_levels(known),
         str(known.get("sums", "")),
         _MEASURES.get(measure, measure),
         _start(known),
     ]
     return clean(", ".join(word for word in words if word))
+
+
+def _prompts(known: Mapping[str, Any]) -> list[str]:
+    """The roles of the texts and the prompts before them, where there are any."""
+    roles, prompts = (
+        value if isinstance(value, list) else [value, value] for value in (known.get("roles"), known.get("prompt"))
+    )
+    named = [f"{side} as {role}" for side, role in zip("ab", roles, strict=True) if role]
+    said = [f"with the prompt “{shorten(prompt.strip(), _PROMPT)}”" if prompt else "" for prompt in prompts]
+    if said[0] == said[1]:
+        return [*named, said[0]]
+    return [*named, *(f"{side} {words}" for side, words in zip("ab", said, strict=True) if words)]
 
 
 def _start(known: Mapping[str, Any]) -> str:
