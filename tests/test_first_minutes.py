@@ -1,6 +1,8 @@
 """What a new user of sentence-transformers tries in the first five minutes."""
 
 import pickle
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -13,7 +15,9 @@ import torch
 from datasets import Dataset
 from scipy import sparse
 from sentence_transformers import SentenceTransformer
+from transformers.utils import logging
 
+from commands import ENVIRONMENT
 from pairlens import Adaptive, Explanation, GaussLegendre, InputError, Lens, UnknownTokensWarning
 from pairlens.model import offline_model
 from pairlens.render.html import document
@@ -260,3 +264,25 @@ def score_of(lens: Any, a: str, b: str) -> float:
 
 def count_letters(texts: list[str]) -> Any:
     return [[text.count(letter) + 1.0 for letter in "abcde"] for text in texts]
+
+
+def test_first_a_lens_is_made_without_a_word(capfd):
+    shown = []
+    before = logging.set_tqdm_hook(lambda factory, args, kwargs: shown.append(kwargs) or factory(*args, **kwargs))
+    try:
+        Lens()
+        assert (shown, *capfd.readouterr()) == ([], "", "")
+        list(logging.tqdm([1], desc="Loading weights"))  # bars of others are as they were
+        assert len(shown) == 1
+        assert "Loading weights" in capfd.readouterr().err
+    finally:
+        logging.set_tqdm_hook(before)
+
+
+def test_first_a_notebook_without_ipywidgets_gets_no_warning():
+    fake = "sys.modules.update({'ipykernel.zmqshell': types.ModuleType('shell'), 'ipywidgets': None})"
+    notebook = f"import sys, types, IPython; {fake}; "
+    options: Any = {"capture_output": True, "text": True, "env": ENVIRONMENT, "check": True}
+    for code, warned in (("import tqdm.auto", True), ("import pairlens as p; p.InputError; import tqdm.auto", False)):
+        done = subprocess.run([sys.executable, "-c", notebook + code], **options)
+        assert ("IProgress not found" in done.stderr) == warned
