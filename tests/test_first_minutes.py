@@ -232,6 +232,13 @@ def test_first_units_are_named_by_their_words(minilm):
         e.without(b="tea")
 
 
+def test_first_misspelled_options_get_the_right_name(minilm):
+    misspelled: Any = {"levl": "word", "progress": False}
+    for call, texts in ((minilm.explain_many, [(A, B)]), (minilm.decompose, [A])):
+        with pytest.raises(InputError, match=r"unknown option 'levl'. Did you mean 'level'\?"):
+            next(call(texts, **misspelled))
+
+
 def test_first_errors_name_the_pair_and_the_text(minilm):
     with pytest.raises(InputError, match=r"^text a is empty \(''\)"):
         minilm.explain("", B)

@@ -323,6 +323,8 @@ class Lens:
 
     def resolve(self, **options: Unpack[ExplainOptions]) -> Options:
         """The options of `explain`, checked, with defaults filled in: what a call with these options will do."""
+        for name in options:
+            choose("option", name, ExplainOptions.__annotations__)
         return Options.resolve(self.encoder, **options)
 
     def _decomposer(self, options: Options) -> Decomposer:
