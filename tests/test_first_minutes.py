@@ -199,7 +199,7 @@ def test_first_single_words_that_the_model_does_not_know_are_named(minilm, tmp_p
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "tol=0.1 is for methods that integrate, and the default deletes words: ask for method='fade'"),
+        ({}, "tol=0.1 is for methods that integrate, and the default deletes words: leave tol out"),
         ({"method": "banzhaf"}, "method='banzhaf' does not integrate, so it takes no tol; leave tol=0.1 out"),
         ({"method": "shapley"}, "takes no tol"),
         ({"rule": GaussLegendre(4)}, r"a rule has its own tolerance. Use rule=Adaptive\(0.1\)"),

@@ -129,7 +129,8 @@ class Contrast:
         """Draw both heat maps with matplotlib, on one colour scale; options are those of `pairlens.render.plot.grid`.
 
         Returns:
-            The figure and its two axes; nothing is shown, and no setting of matplotlib's is changed.
+            The figure and its two axes; nothing is shown, and no setting of matplotlib's is changed. In a notebook,
+            `plot()[0]` as the last line of a cell shows it.
         """
         from pairlens.render import contrast, plot
 

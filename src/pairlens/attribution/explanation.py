@@ -274,7 +274,8 @@ class Explanation:
             options: those of `pairlens.render.plot.heatmap` or `links`, such as `width=6.9` or `ax=`.
 
         Returns:
-            The figure and its axes; nothing is shown, and no setting of matplotlib's is changed.
+            The figure and its axes; nothing is shown, and no setting of matplotlib's is changed. In a notebook,
+            `plot()[0]` as the last line of a cell shows it.
         """
         kind = choose("kind of plot", kind, ("heatmap", "links"))
         from pairlens.render import plot

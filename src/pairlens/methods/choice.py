@@ -89,8 +89,8 @@ def check_method(method: Method | None, encoder: Any, rule: Any, tol: float | No
     if method is None:
         if tol is not None and _deletes_by_default(encoder):
             raise InputError(
-                f"tol={tol!r} is for methods that integrate, and the default deletes words: ask for method='fade' or "
-                "'integrated-jacobian', or for smaller errors with method=Banzhaf(error=0.01)."
+                f"tol={tol!r} is for methods that integrate, and the default deletes words: leave tol out, or name the "
+                "method, 'fade' or 'integrated-jacobian'."
             )
         return
     if not encoder.has_layers and not method.deletes:
