@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch.utils.flop_counter import FlopCounterMode
 
-from pairlens import GaussLegendre, Lens
+from pairlens import Adaptive, GaussLegendre, Lens
 from pairlens.autodiff import Groups, differentiable
 from pairlens.model import Encoder
 
@@ -174,7 +174,8 @@ def batch(model: Any, data: str, count: int) -> list[dict[str, Any]]:
         tol = {"highest": 1e-3, "high": 2e-3, "bf16": 2e-2}[precision]
 
         def whole(rule: Any = None, lens: Lens = lens, strings: list[str] = strings, tol: float = tol) -> list[Any]:
-            return list(lens.decompose(strings, layer=LAYER, rule=rule, tol=tol, progress=False, level="token"))
+            rule = Adaptive(tol) if rule is None else rule
+            return list(lens.decompose(strings, layer=LAYER, rule=rule, progress=False, level="token"))
 
         fixed = milliseconds(lambda: whole(GaussLegendre(NODES)), 5, 3) / len(texts)
         try:

@@ -169,7 +169,7 @@ def hits() -> None:
         html.save({hit.id: hit.explanation for hit in index.search(SOUGHT, 3)}, path, arrange="list", title=SOUGHT)
         page = chromium.new_page(viewport={"width": 1240, "height": 870}, device_scale_factor=1.5)
         page.goto(path.as_uri())
-        page.get_by_role("button", name="coffee", exact=True).hover()
+        page.get_by_role("button", name="coffee", exact=True).first.hover()
         page.wait_for_selector(".pl-lit")
         page.screenshot(path=IMAGES / "hits.png")
     compress(IMAGES / "hits.png")

@@ -75,7 +75,11 @@ def desk(document: Path) -> Iterator[tuple[Path, dict[str, str]]]:
         exec(hide, {})  # this process runs the Python
         os.chdir(folder)
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        yield folder, {**os.environ, "PATH": path, "PYTHONPATH": str(site), "HF_HUB_OFFLINE": "1", "COLUMNS": "80"}
+        # The commands run the code of this folder, whichever one the environment has installed.
+        source = str(REPOSITORY / "src")
+        sys.path.insert(0, source)
+        found = f"{site}{os.pathsep}{source}"
+        yield folder, {**os.environ, "PATH": path, "PYTHONPATH": found, "HF_HUB_OFFLINE": "1", "COLUMNS": "80"}
 
 
 def write_data(folder: Path) -> None:

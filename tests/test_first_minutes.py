@@ -1,6 +1,8 @@
 """What a new user of sentence-transformers tries in the first five minutes."""
 
 import pickle
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -13,9 +15,14 @@ import torch
 from datasets import Dataset
 from scipy import sparse
 from sentence_transformers import SentenceTransformer
+from transformers.utils import logging
 
-from pairlens import InputError, Lens, UnknownTokensWarning
+from commands import ENVIRONMENT
+from pairlens import Adaptive, Explanation, GaussLegendre, InputError, Lens, UnknownTokensWarning
 from pairlens.model import offline_model
+from pairlens.render.html import document
+from pairlens.render.notebook import static
+from terminal_output import show
 
 A, B = "The coffee here is not good.", "This coffee is bad."
 
@@ -95,7 +102,7 @@ def test_first_what_is_no_list_of_texts_is_named_in_the_error(minilm, given, mes
 
 
 def test_first_lists_of_texts_lead_to_explain_many(minilm):
-    with pytest.raises(InputError, match=r"got list.*explain_many\(zip\(a, b\)\)"):
+    with pytest.raises(InputError, match=r"is list.*explain_many\(zip\(a, b\)\)"):
         minilm.explain([A], [B])
 
 
@@ -145,6 +152,12 @@ def test_first_prompts_are_those_of_encode(minilm):
     assert named.score == pytest.approx(expected, abs=1e-6)
     assert named.settings["prompt"] == ["query: ", "passage: "]
     assert lens.explain(A, B, prompt="query: ").score != pytest.approx(expected, abs=1e-6)
+    assert "a with the prompt “query:”, b with the prompt “passage:”, by words" in " ".join(repr(named).split())
+    assert "a as query, b as document" in " ".join(repr(lens.explain(A, B, roles=("query", "document"))).split())
+    assert [unit.kind for unit in named.units_a][:3] == ["special", "prompt", "text"]
+    assert named.without("coffee") == named.without(3)
+    with pytest.raises(InputError, match="unknown prompt_name ''"):
+        lens.explain(A, B, prompt_name="")
     with pytest.raises(InputError, match=r"unknown prompt_name 'querry'. Did you mean 'query'\?"):
         lens.explain(A, B, prompt_name="querry")
     three: Any = ("a", "b", "c")
@@ -169,6 +182,84 @@ def test_first_texts_of_unknown_words_are_announced(minilm):
         minilm.explain("A 😀!", "A cat.")
 
 
+def test_first_single_words_that_the_model_does_not_know_are_named(minilm, tmp_path):
+    e = minilm.explain("I play the 🎸 and drink ☕, ☕.", "Music and coffee.")
+    assert (e.unknown_a, e.unknown_b) == (("🎸", "☕"), ())
+    assert e.to_dict()["unknown_a"] == ["🎸", "☕"]
+    assert (e.swap().unknown_b, e.at("sentence").unknown_a) == (e.unknown_a, e.unknown_a)
+    for suffix in (".json", ".npz", ".csv", ".parquet"):
+        assert Explanation.load(e.save(tmp_path / f"why{suffix}")).unknown_a == e.unknown_a
+    remark = "The model does not know: 🎸, ☕. To it they are all the same word."
+    for view in (repr(e), show(e), static(e), document(e)):
+        assert remark in view or remark.encode("ascii", "backslashreplace").decode() in view
+    known = minilm.explain(A, B)
+    assert not any("does not know" in view for view in (repr(known), show(known), static(known)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "tol=0.1 is for methods that integrate, and the default deletes words: leave tol out"),
+        ({"method": "banzhaf"}, "method='banzhaf' does not integrate, so it takes no tol; leave tol=0.1 out"),
+        ({"method": "shapley"}, "takes no tol"),
+        ({"rule": GaussLegendre(4)}, r"a rule has its own tolerance. Use rule=Adaptive\(0.1\)"),
+    ],
+)
+def test_first_a_tolerance_that_would_be_ignored_is_an_error(minilm, options, message):
+    with pytest.raises(InputError, match=message):
+        minilm.explain(A, B, tol=0.1, **options)
+
+
+def test_first_methods_that_integrate_take_a_tolerance(minilm):
+    for options in ({"method": "fade"}, {"method": "integrated-jacobian", "layer": 5}, {"layer": 5}):
+        assert minilm.explain(A, B, tol=0.1, **options).gap_a <= 0.1
+        assert minilm.explain(A, B, **options).settings["rule"] == repr(Adaptive(1e-3))
+
+
+def test_first_units_are_named_by_their_words(minilm):
+    e = minilm.explain("The coffee is not good, and the tea is not good.", B)
+    assert e.without("coffee", "bad") == e.without([2], [4]) == e.without(2, 4)
+    assert e.without(["coffee", 4]) == e.without([2, 4])
+    for word, message in (
+        ("cofee", r"text a has no unit 'cofee'. Did you mean 'coffee'\?"),
+        ("COFFEE", r"Did you mean 'coffee'\?"),
+        ("zebra", "Its units: 'The', 'coffee', 'is', 'not'"),
+        ("not", "text a has 'not' 2 times. Say which by its index: 4, 11."),
+    ):
+        with pytest.raises(InputError, match=message):
+            e.without(word)
+    with pytest.raises(InputError, match="text b has no unit 'tea'"):
+        e.without(b="tea")
+
+
+def test_first_misspelled_options_get_the_right_name(minilm):
+    misspelled: Any = {"levl": "word", "progress": False}
+    for call, texts in ((minilm.explain_many, [(A, B)]), (minilm.decompose, [A])):
+        with pytest.raises(InputError, match=r"unknown option 'levl'. Did you mean 'level'\?"):
+            next(call(texts, **misspelled))
+
+
+def test_first_errors_name_the_pair_and_the_text(minilm):
+    with pytest.raises(InputError, match=r"^text a is empty \(''\)"):
+        minilm.explain("", B)
+    with pytest.raises(InputError, match=r"^text b is empty"):
+        minilm.explain(A, " ")
+    with pytest.raises(InputError, match=r"^the query is empty"):
+        minilm.contrast("", A, B)
+    with pytest.raises(InputError, match=r"^texts\[1\]: the text is empty"):
+        list(minilm.decompose([A, ""], progress=False))
+    for window in (1, 2, 256):
+        for bad, message in (
+            ((A, ""), r"^pairs\[3\]: text b is empty"),
+            ((A,), r"^pairs\[3\]: expected a pair of texts, and got \('The coffee"),
+            ((A, 5), r"^pairs\[3\]: text b should be a text, and is int: 5"),
+            ((A, "half \ud800"), r"^pairs\[3\]: character 5 of the text 'half"),
+        ):
+            several: Any = [(A, B), (B, A), (B, B), bad, (A, B)]
+            with pytest.raises(InputError, match=message):
+                list(minilm.explain_many(several, window=window, progress=False))
+
+
 def test_first_sparse_vectors_are_taken(minilm):
     dense, thin = Lens.from_function(count_letters), Lens.from_function(lambda t: sparse.csr_matrix(count_letters(t)))
     assert np.array_equal(dense.explain(A, B).matrix, thin.explain(A, B).matrix)
@@ -180,3 +271,24 @@ def score_of(lens: Any, a: str, b: str) -> float:
 
 def count_letters(texts: list[str]) -> Any:
     return [[text.count(letter) + 1.0 for letter in "abcde"] for text in texts]
+
+
+def test_first_a_lens_is_made_without_a_word(capfd):
+    shown = []
+    before = logging.set_tqdm_hook(lambda factory, args, kwargs: shown.append(kwargs) or factory(*args, **kwargs))
+    try:
+        Lens()
+        assert (shown, *capfd.readouterr()) == ([], "", "")
+        list(logging.tqdm([1], desc="Loading weights"))  # bars of others are as they were
+        assert shown == [{"desc": "Loading weights"}]
+    finally:
+        logging.set_tqdm_hook(before)
+
+
+def test_first_a_notebook_without_ipywidgets_gets_no_warning():
+    fake = "sys.modules.update({'ipykernel.zmqshell': types.ModuleType('shell'), 'ipywidgets': None})"
+    notebook = f"import sys, types, IPython; {fake}; "
+    options: Any = {"capture_output": True, "text": True, "env": ENVIRONMENT, "check": True}
+    for code, warned in (("import tqdm.auto", True), ("import pairlens as p; p.InputError; import tqdm.auto", False)):
+        done = subprocess.run([sys.executable, "-c", notebook + code], **options)
+        assert ("IProgress not found" in done.stderr) == warned

@@ -137,6 +137,14 @@ def test_numpy_numbers_are_numbers(tiny):
     assert [x.text_b for x in tiny.explain_many(np.array([[A, B]]), layer=3, progress=False)] == [B]
 
 
+def test_first_hidden_dimensions_are_those_of_the_last_layer_but_one(tiny):
+    found = tiny.explain_features(A, B, "coffee", "coffee")
+    assert np.array_equal(found, tiny.explain_features(A, B, 2, 2, layer=2))
+    assert found.sum() == pytest.approx(tiny.explain(A, B, layer=2).matrix[2, 2], abs=1e-4)
+    given = tiny.explain_features(A, B, 2, 2, method=IntegratedJacobian(layer=1))
+    assert np.array_equal(given, tiny.explain_features(A, B, 2, 2, layer=1))
+
+
 def test_what_the_caller_sets_on_the_model_counts():
     model = zoo.encoder("bert")
     lens = Lens(model)
@@ -224,7 +232,7 @@ def test_impossible_options_are_explained(tiny, options, word):
         tiny.explain(A, B, **options)
 
 
-@pytest.mark.parametrize(("text", "word"), [("", "empty"), (" \n\t", "empty"), (3, "got int"), (None, "got NoneType")])
+@pytest.mark.parametrize(("text", "word"), [("", "empty"), (" \n\t", "empty"), (3, "is int"), (None, "is NoneType")])
 def test_impossible_texts_are_explained(tiny, text, word):
     with pytest.raises(InputError, match=word):
         tiny.explain(text, B)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -110,10 +111,18 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that `pairlens --help` does not wait for torch."""
     for home, names in _HOMES.items():
         if name in names:
+            _import_tqdm()
             value = getattr(importlib.import_module(home), name)
             globals()[name] = value
             return value
     raise AttributeError(f"module 'pairlens' has no attribute {name!r}")
+
+
+def _import_tqdm() -> None:
+    """Import tqdm without its warning about notebooks that lack ipywidgets: bars are lines of text there."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        importlib.import_module("tqdm.auto")
 
 
 def __dir__() -> list[str]:

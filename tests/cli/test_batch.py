@@ -150,17 +150,16 @@ def test_strict_batch_stops_at_the_line(invoke, loaded, table, tmp_path):
 
 
 def test_a_row_that_fails_is_rejected_alone(invoke, table, tmp_path, monkeypatch):
-    from pairlens.lens import Lens
+    from pairlens.attribution.decomposer import Decomposer
 
-    real = Lens.explain_many
+    real = Decomposer.decompose
 
-    def explain_many(self, pairs, **options):
-        for pair in pairs:
-            if zoo.TEXTS[5] in pair:
-                raise NotConverged("the gap is 1e-2.", gap=1e-2, tol=1e-3)
-            yield from real(self, [pair], **options)
+    def decompose(self, jobs):
+        if any(job.text == zoo.TEXTS[5] for job in jobs):
+            raise NotConverged("the gap is 1e-2.", gap=1e-2, tol=1e-3)
+        return real(self, jobs)
 
-    monkeypatch.setattr(Lens, "explain_many", explain_many)
+    monkeypatch.setattr(Decomposer, "decompose", decompose)
     done = invoke("batch", table, "-o", tmp_path / "out.jsonl")
     assert done.exit_code == 0
     with (tmp_path / "out.jsonl.rejects.csv").open(encoding="utf-8", newline="") as file:

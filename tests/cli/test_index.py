@@ -249,14 +249,14 @@ def test_first_hits_have_their_titles(titled, invoke, tmp_path):
 def test_first_a_text_of_one_sentence_is_printed_once(titled, invoke):
     shown = invoke("search", titled[0], "Is the coffee bad?", "-k", "3", "--no-zoom").stdout
     assert shown.count(ONE_SENTENCE) == 1
-    assert "from coffee" in shown
+    assert "coffee · this sentence" in shown
 
 
 @pytest.mark.parametrize(
     ("values", "errors", "shown"),
     [
-        ((0.30, 0.28, 0.10), (0.001, 0.001, 0.03), ["+0.3000   from", "+0.2800   from", "+0.1000   from"]),
-        ((0.30, 0.28, 0.10), (0.03, 0.03, 0.03), ["±0.0300  from", "±0.0300  from", "+0.1000   from"]),
+        ((0.30, 0.28, 0.10), (0.001, 0.001, 0.03), ["+0.3000   one ·", "+0.2800   two ·", "+0.1000   three ·"]),
+        ((0.30, 0.28, 0.10), (0.03, 0.03, 0.03), ["±0.0300  one ·", "±0.0300  two ·", "+0.1000   three ·"]),
         ((0.30, 0.28, 0.10), (0.2, 0.2, 0.2), ["no pair stands out from the noise"]),
     ],
 )

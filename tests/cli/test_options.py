@@ -83,6 +83,7 @@ def test_first_more_precision_estimates_the_same_quantity(invoke, commanded, kin
         (["explain", "a", "b", "--method", "fade", "--passes", "9"], "'banzhaf' and 'shapley', not of 'fade'"),
         (["explain", "a", "b", "--method", "shapley", "--compounds", "2"], "here 'banzhaf'"),
         (["explain", "a", "b", "--exact-to-paper", "--method", "fade"], "leave one of them out"),
+        (["explain", "a", "b", "--exact-to-paper", "--tol", "0.1"], "leave one of them out"),
     ],
 )
 def test_bad_input_is_one_line(invoke, arguments, message, tmp_path, monkeypatch):
@@ -93,3 +94,9 @@ def test_bad_input_is_one_line(invoke, arguments, message, tmp_path, monkeypatch
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
     assert message in done.stderr
+
+
+def test_first_a_tolerance_that_would_be_ignored_is_refused(invoke):
+    done = invoke("explain", A, B, "--tol", "0.1", layer=None)
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "tol=0.1 is for methods that integrate, and the default deletes words" in done.stderr

@@ -165,6 +165,12 @@ def test_long_texts_are_cut_and_counted(empty):
     assert empty.search("coffee", 1)[0].explanation.truncated_b
 
 
+def test_first_hits_name_the_words_that_the_model_does_not_know(empty):
+    empty.add([record(0, "The coffee is good 🎸.")])
+    assert empty.contributions(["t0"])[0].unknown == ("🎸",)
+    assert empty.search("coffee", 1)[0].explanation.unknown_b == ("🎸",)
+
+
 LONG = " ".join(f"The coffee of house {n} is not so good." for n in range(12))
 
 

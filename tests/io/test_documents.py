@@ -50,6 +50,8 @@ def explanations(draw):
         "entry_error": draw(rows(n * m)).reshape(n, m),
         "truncated_a": draw(st.booleans()),
         "truncated_b": draw(st.booleans()),
+        "unknown_a": tuple(draw(st.lists(TEXTS, max_size=2))),
+        "unknown_b": tuple(draw(st.lists(TEXTS, max_size=2))),
         "settings": draw(SETTINGS),
     }
 
@@ -69,6 +71,7 @@ def contributions(draw):
         "output": draw(rows(dim)),
         "gap": draw(NUMBERS),
         "truncated": draw(st.booleans()),
+        "unknown": tuple(draw(st.lists(TEXTS, max_size=2))),
         "settings": draw(SETTINGS),
     }
 
@@ -146,25 +149,29 @@ def test_json_is_readable_and_versioned(tmp_path):
     assert path.read_text(encoding="utf-8") == documents.to_json(example())
 
 
-def test_csv_is_a_long_table(tmp_path):
-    e = example()
-    with e.save(tmp_path / "why.csv").open(encoding="utf-8", newline="") as file:
-        table = list(csv.DictReader(file))
-    pairs = [row for row in table if row["part"] == "pair"]
-    assert len(pairs) == e.matrix.size
-    assert [float(row["value"]) for row in pairs] == e.matrix.ravel().tolist()
-    assert pairs[2]["text_a"] == e.units_a[1].text
-    assert pairs[2]["kind_b"] == "special"
-    assert {"score", "base", "gap", "effects_a", "text_a", "settings"} <= {row["part"] for row in table}
-
-
-def test_pandas_reads_the_tables(tmp_path):
+def test_first_pandas_reads_the_pairs_of_a_saved_table(tmp_path):
     pandas = pytest.importorskip("pandas")
     e = example()
-    table = pandas.read_csv(e.save(tmp_path / "why.csv"))
-    assert table[table.part == "pair"]["value"].tolist() == pytest.approx(e.matrix.ravel().tolist())
-    table = pandas.read_parquet(e.save(tmp_path / "why.parquet"))
-    assert table["value"].tolist() == e.matrix.ravel().tolist()
+    expected = e.to_pandas()
+    names = list(expected.columns)
+    for table in (
+        pandas.read_csv(e.save(tmp_path / "why.csv")),
+        pandas.read_parquet(e.save(tmp_path / "why.parquet")),
+    ):
+        assert list(table.columns)[: len(names)] == names
+        pandas.testing.assert_frame_equal(table[names], expected, check_dtype=False)
+
+
+def test_tables_of_contributions_have_a_row_for_every_number(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    units, vector = (Unit("a", 0, 1), Unit("b", 2, 3)), np.ones(3)
+    values = np.arange(6.0).reshape(2, 3)
+    c = Contributions("a b", units, ("a", "b"), values, np.array([0.1, 0.2]), vector, vector, vector, 0.0)
+    table = pandas.read_csv(c.save(tmp_path / "c.csv"))
+    assert table["unit"].tolist() == ["a"] * 3 + ["b"] * 3
+    assert table["dim"].tolist() == [0, 1, 2] * 2
+    assert table["value"].tolist() == values.ravel().tolist()
+    assert table["error"].tolist() == [0.1] * 3 + [0.2] * 3
 
 
 def test_npz_holds_arrays_without_pickle(tmp_path):

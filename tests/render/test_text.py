@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from explanations import COFFEE, LONG, SETTINGS, make
 from pairlens.attribution.contrast import Contrast
+from pairlens.render.contrast import summary as contrast_summary
 from pairlens.render.headline import headline
-from pairlens.render.text import add_up, clean, columns, contrast_summary, equation, provenance, shorten, summary
+from pairlens.render.text import add_up, clean, columns, equation, provenance, shorten, summary
 
 
 def test_summary_has_texts_equation_pairs_and_settings():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from pairlens.attribution.explanation import Explanation, Pair
+from pairlens.errors import InputError
 from pairlens.shapes import Array
-from pairlens.text import Unit
+from pairlens.text import Unit, both_levels
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,12 +19,23 @@ class Contrast:
     difference = score_a - score_b, and what the units of the query contribute to it: `effects` (units,) sums each
     unit's part in either explanation, so that difference = effects.sum() + base + gap.
 
+    Where the explanations show different words of a long query, both are taken by its sentences.
+
     Attributes:
         a: the explanation of (query, a). `b`: of (query, b).
     """
 
     a: Explanation
     b: Explanation
+
+    def __post_init__(self) -> None:
+        if self.a.text_a != self.b.text_a:
+            raise InputError(
+                f"a contrast compares two explanations of one query, and these have {self.a.text_a!r:.40} and "
+                f"{self.b.text_a!r:.40}."
+            )
+        if self.a.units_a != self.b.units_a:  # a long query, of which each explanation opens other sentences
+            vars(self).update(a=_by_sentences(self.a), b=_by_sentences(self.b))
 
     @property
     def difference(self) -> float:
@@ -57,7 +71,83 @@ class Contrast:
         with_b = [("b", replace(pair, value=-pair.value)) for pair in self.b.top(k, special=special)]
         return sorted(with_a + with_b, key=lambda item: -abs(item[1].value))[:k]
 
-    def __repr__(self) -> str:
-        from pairlens.render.text import contrast_summary
+    def to_dict(self) -> dict[str, Any]:
+        """Both explanations as plain dicts, lists, numbers and texts: what a saved .json file holds."""
+        from pairlens.io import documents
 
-        return contrast_summary(self)
+        return documents.plain(self)
+
+    def to_pandas(self) -> Any:
+        """The query's units as a pandas DataFrame, one row each: what it adds to the difference, and to each score.
+
+        Example:
+            >>> from pairlens import Lens
+            >>> c = Lens().contrast("Good coffee?", "The coffee is great.", "The train is late.")
+            >>> c.to_pandas()[["unit", "value"]].iloc[2].tolist()[0]
+            'coffee'
+        """
+        from pairlens.io import require
+
+        return require("pandas", "study").DataFrame(
+            {
+                "unit": [unit.text for unit in self.units],
+                "value": self.effects,
+                "with_a": self.a.row + self.a.effects_a,
+                "with_b": self.b.row + self.b.effects_a,
+                "start": [unit.start for unit in self.units],
+                "end": [unit.end for unit in self.units],
+                "kind": [unit.kind for unit in self.units],
+            }
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write to a file: .json, which `load` reads, or a picture.
+
+        .html is the interactive picture of both explanations side by side; .png, .svg and .pdf are what `plot` draws.
+        """
+        from pairlens.io import documents
+
+        suffix = documents.check(path, formats=(".json",), picture=True).suffix.lower()
+        if suffix == documents.PICTURE:
+            from pairlens.render import contrast, html
+
+            return html.save(contrast.views(self), path, title=contrast.title(self), arrange="side")
+        if suffix in documents.PLOTS:
+            from pairlens.render import plot
+
+            return plot.save(self.plot()[0], path)
+        return documents.save(self, path)
+
+    @staticmethod
+    def load(path: str | Path) -> Contrast:
+        """Read what `save` wrote."""
+        from pairlens.io import documents
+
+        return documents.load(Contrast, path)
+
+    def plot(self, **options: Any) -> tuple[Any, Any]:
+        """Draw both heat maps with matplotlib, on one colour scale; options are those of `pairlens.render.plot.grid`.
+
+        Returns:
+            The figure and its two axes; nothing is shown, and no setting of matplotlib's is changed. In a notebook,
+            `plot()[0]` as the last line of a cell shows it.
+        """
+        from pairlens.render import contrast, plot
+
+        chosen: dict[str, Any] = {"columns": 2, "title": contrast.title(self), **options}
+        return plot.grid(contrast.views(self), **chosen)
+
+    def __repr__(self) -> str:
+        from pairlens.render.contrast import summary
+
+        return summary(self)
+
+    def _repr_html_(self) -> str:
+        from pairlens.render.contrast import notebook
+
+        return notebook(self)
+
+
+def _by_sentences(e: Explanation) -> Explanation:
+    """The explanation with its first text at the level of sentences."""
+    return e.at(("sentence", both_levels(e.settings.get("level", "token"))[1]))

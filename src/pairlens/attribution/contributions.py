@@ -43,6 +43,7 @@ class Contributions:
         tried_with_compounds: likewise by a fit with compounds, or None.
         tried_weights: what each deletion counts in a forecast, (tried,), where they are of several kinds; else None.
         truncated: the text was longer than the model takes.
+        unknown: the words that the tokenizer does not know; to the model they are all the same.
         settings: model, method, layer, reference, space, level, rule, nodes, role, dtype.
     """
 
@@ -63,6 +64,7 @@ class Contributions:
     tried_with_compounds: Array | None = None
     tried_weights: Array | None = None
     truncated: bool = False
+    unknown: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -13,12 +13,12 @@ from pairlens import progress
 from pairlens.attribution.contributions import Contributions
 from pairlens.attribution.zoom import Inside, has_sentences, is_long, open_sentences, words_of
 from pairlens.autodiff import Steps, together
-from pairlens.errors import InputError, TruncationWarning, UnknownTokensWarning, warn, whole
+from pairlens.errors import InputError, TruncationWarning, UnknownTokensWarning, warn
 from pairlens.methods import Batch, Decomposition, Method, default_method
 from pairlens.methods.sampled import Sampled
 from pairlens.model import Text
 from pairlens.quadrature import Rule
-from pairlens.text import Level, Span, Unit, group, level_spans, plain_level
+from pairlens.text import Level, Span, Unit, find_unit, group, level_spans, plain_level
 
 BATCH = 32
 """Texts in one batch."""
@@ -44,10 +44,6 @@ class Job(NamedTuple):
         if not isinstance(text, str):
             raise InputError(f"expected a text, and got {type(text).__name__}: {text!r:.60}.")
         return cls(text, role, level if isinstance(level, str) else tuple(level_spans(text, level)), prompt)
-
-    def given(self) -> dict[str, str]:
-        """The prompt as an entry of a result's settings, where one was given."""
-        return {} if self.prompt is None else {"prompt": self.prompt}
 
     @property
     def level(self) -> Level:
@@ -157,11 +153,11 @@ class Decomposer:
         """How many batches run beside each other: 1 on CPUs, and whenever progress is reported."""
         return 1 if progress.watched() else self.encoder.concurrent_batches
 
-    def decompose_features(self, job: Job, unit: int) -> Contributions:
+    def decompose_features(self, job: Job, unit: str | int) -> Contributions:
         """What the hidden dimensions of one unit contribute: a row for every dimension, (width, dim)."""
         text = self._read(job)
         units, index = group(text.text, text.units, job.level, finest=True)
-        unit = whole(f"the unit of {job.text!r:.40}", unit, 0, len(units) - 1)
+        unit = find_unit(units, unit, f"the text {job.text!r:.40}")
         tokens = [position for position, place in enumerate(index) if place == unit]
         space, method = self.encoder.space(job.role, self.space), self._method(job.role)
         decomposition = method.decompose_features(self.encoder, text, tokens, space=space, rule=self.rule)
@@ -177,7 +173,7 @@ class Decomposer:
             if self.strict:
                 raise InputError(message)
             warn(message, TruncationWarning)
-        if text.unknown:
+        if text.meaningless:
             warn(
                 f"the model's tokenizer knows no word of {job.text[:40]!r}: to the model it is the same as any other "
                 "such text.",
@@ -209,7 +205,12 @@ class Decomposer:
                 text,
                 _with_compounds(text, units, decomposition),
                 decomposition,
-                {**settings, **job.given(), "level": plain_level(job.level), "nodes": decomposition.nodes},
+                {
+                    **settings,
+                    **({"prompt": text.prompt} if text.prompt or job.prompt is not None else {}),
+                    "level": plain_level(job.level),
+                    "nodes": decomposition.nodes,
+                },
             )
             for job, text, (units, _), decomposition in zip(jobs, texts, grouped, decompositions, strict=True)
         ]
@@ -253,5 +254,6 @@ def _contributions(
         tried_predictions=trials and trials.predictions,
         tried_with_compounds=trials and trials.compound_predictions,
         truncated=text.truncated,
+        unknown=text.unknown,
         settings=settings,
     )

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from pairlens.attribution.contributions import deletes, freeze, regroup, summed
-from pairlens.errors import InputError, choose, whole
+from pairlens.errors import choose, whole
 from pairlens.shapes import Array, Mask, Matrix, PerUnitA, PerUnitB
-from pairlens.text import Level, Unit, both_levels, parts, plain_level, rows_without
+from pairlens.text import Level, Unit, both_levels, find_unit, parts, plain_level, rows_without
 
 if TYPE_CHECKING:
     from pairlens.attribution.forecast import Forecast
+
+Deleted = str | SupportsIndex | Iterable[str | SupportsIndex]
+"""Units of a text, each by its text or its index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ class Explanation:
         measured_pairs: the model's score without a unit of each text, (units_a, units_b), or None.
         forecast: how well the explanation predicts deletions that it has not seen; None where nothing was deleted.
         truncated_a: text a was longer than the model takes. `truncated_b`: text b was.
+        unknown_a: words of a that the tokenizer does not know; to the model they are all the same. `unknown_b`: of b.
         settings: what made it: model, method, layer, reference, reference_terms, measure, level, rule, roles, nodes.
     """
 
@@ -96,6 +100,8 @@ class Explanation:
     forecast: Forecast | None = None
     truncated_a: bool = False
     truncated_b: bool = False
+    unknown_a: tuple[str, ...] = ()
+    unknown_b: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -121,23 +127,22 @@ class Explanation:
         """Which pairs may be sampling noise: less than two standard errors from zero; none where nothing is sampled."""
         return (np.abs(self.matrix) < 2 * self.entry_error) & deletes(self.settings)
 
-    def without(self, a: Sequence[int] = (), b: Sequence[int] = ()) -> float:
+    def without(self, a: Deleted = (), b: Deleted = ()) -> float:
         """What the score would be without some units, as the explanation predicts it.
 
         Only methods that delete units, with reference_terms="keep", are made to predict that.
 
         Args:
-            a: the indices of the units of text a that are deleted.
+            a: the units of text a that are deleted: one or several, each by its text, such as "guitar", or by its index
+                in `units_a`, which says which where a word occurs several times.
             b: likewise for text b.
 
         Example:
             >>> from pairlens import Lens
             >>> e = Lens().explain("A man plays a guitar.", "A man plays a flute.", level="word")
-            >>> guitar, flute = (
-            ...     next(i for i, u in enumerate(units) if u.text in ("guitar", "flute"))
-            ...     for units in (e.units_a, e.units_b)
-            ... )
-            >>> bool(e.without([guitar], [flute]) > e.without([guitar]))
+            >>> bool(e.without("guitar", "flute") > e.without("guitar"))
+            True
+            >>> e.without(["man", "guitar"]) == e.without([2, 5])
             True
         """
         kept_a, kept_b = _kept(self.units_a, a, "a"), _kept(self.units_b, b, "b")
@@ -216,7 +221,7 @@ class Explanation:
         pairs = {name: v[::-1] for name, v in self.settings.items() if isinstance(v, list) and name != "level"}
         level_a, level_b = both_levels(self.settings.get("level", "token"))
         settings = {**self.settings, **pairs, "level": level_a if level_a == level_b else [level_b, level_a]}
-        sides = ("text", "units", "tokens", "effects", "gap", "measured", "truncated")
+        sides = ("text", "units", "tokens", "effects", "gap", "measured", "truncated", "unknown")
         swapped = {f"{name}_{x}": getattr(self, f"{name}_{y}") for name in sides for x, y in (("a", "b"), ("b", "a"))}
         measured = None if self.measured_pairs is None else self.measured_pairs.T
         matrices = {"matrix": self.matrix.T, "entry_error": self.entry_error.T, "measured_pairs": measured}
@@ -237,13 +242,15 @@ class Explanation:
             >>> list(pairs.columns)
             ['a', 'b', 'value', 'error', 'a_start', 'a_end', 'b_start', 'b_end', 'a_kind', 'b_kind']
         """
-        from pairlens.io import rows
+        from pairlens.io import documents
 
-        return rows.pair_table(self)
+        return documents.table(self)
 
     def save(self, path: str | Path) -> Path:
         """Write to a file: .json, .npz, .csv or .parquet, all lossless, or a picture.
 
+        .csv and .parquet are the table of `to_pandas`, one pair a row, with everything else in a last column `pairlens`
+        of the first row, or in the metadata.
         .html is the interactive picture; .png, .svg and .pdf are the heat map that `plot` draws.
         """
         from pairlens.io import documents
@@ -267,7 +274,8 @@ class Explanation:
             options: those of `pairlens.render.plot.heatmap` or `links`, such as `width=6.9` or `ax=`.
 
         Returns:
-            The figure and its axes; nothing is shown, and no setting of matplotlib's is changed.
+            The figure and its axes; nothing is shown, and no setting of matplotlib's is changed. In a notebook,
+            `plot()[0]` as the last line of a cell shows it.
         """
         kind = choose("kind of plot", kind, ("heatmap", "links"))
         from pairlens.render import plot
@@ -305,10 +313,9 @@ def _bounding(units: Sequence[Unit], sums: Array) -> Array:
     return bounding
 
 
-def _kept(units: Sequence[Unit], deleted: Sequence[int], text: str) -> Array:
+def _kept(units: Sequence[Unit], deleted: Deleted, side: str) -> Array:
     """Which rows of a text stay without some units, (units,), as 0 and 1."""
-    if not isinstance(deleted, Iterable):
-        raise InputError(f"without takes lists of indices, such as {text}=[2], and got {text}={deleted!r}.")
+    several = [deleted] if isinstance(deleted, str) or not isinstance(deleted, Iterable) else deleted
     stay = np.ones(len(units))
-    stay[rows_without(units, [whole(f"a unit of {text}", i, 0, len(units) - 1) for i in deleted])] = 0.0
+    stay[rows_without(units, [find_unit(units, one, f"text {side}") for one in several])] = 0.0
     return stay

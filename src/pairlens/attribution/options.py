@@ -22,7 +22,7 @@ class ExplainOptions(TypedDict, total=False):
     measure: str | None
     level: Level | tuple[Level, Level] | None
     rule: Rule | None
-    tol: float
+    tol: float | None
     prompt: str | tuple[str | None, str | None] | None
     prompt_name: str | tuple[str | None, str | None] | None
 
@@ -59,7 +59,7 @@ class Options:
         measure: str | None = None,
         level: Level | tuple[Level, Level] | None = None,
         rule: Rule | None = None,
-        tol: float = 1e-3,
+        tol: float | None = None,
         prompt: str | tuple[str | None, str | None] | None = None,
         prompt_name: str | tuple[str | None, str | None] | None = None,
     ) -> Options:
@@ -67,13 +67,13 @@ class Options:
         if method is None and (layer, reference, rule) != (None, None, None):
             method = "integrated-jacobian"
         chosen = None if method is None else choose_method(method, layer, reference)
-        if chosen is not None:
-            check_method(chosen, encoder, rule)
+        checked = check_rule(rule, tol)
+        check_method(chosen, encoder, rule, tol)
         deletes = not encoder.adjusted if chosen is None else chosen.deletes
         treatment, measure = resolve_treatment(encoder, reference_terms, measure, deletes=deletes)
-        checked = check_rule(rule, tol)
         if rule is None and encoder.adjusted:
             # The matrix is to make up the score itself, so both texts' gaps together, 2 t + t², must be within tol.
+            tol = Adaptive().tol if tol is None else tol
             checked = Adaptive(tol / (2 + tol))
         levels = (None, None) if level is None else both_levels(_level(encoder, level))
         return cls(chosen, checked, treatment, measure, levels, _both_prompts(encoder, prompt, prompt_name))
@@ -119,7 +119,8 @@ def _both_prompts(encoder: Any, prompt: Any, name: Any) -> tuple[str | None, str
     if len(both) != 2 or not all(one is None or isinstance(one, str) for one in both):
         raise InputError(f"a prompt is a text, or a pair of texts, one for each side, not {given!r:.60}.")
     if name is not None:
-        both = [one and encoder.prompts[choose("prompt_name", one, encoder.prompts)] for one in both]
+        prompts = encoder.prompts
+        both = [None if one is None else prompts[choose("prompt_name", one, prompts)] for one in both]
     return both[0], both[1]
 
 

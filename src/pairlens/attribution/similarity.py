@@ -85,6 +85,8 @@ def explain(
         forecast=cross_validate(text_a, text_b) if reference_terms == "keep" else None,
         truncated_a=a.truncated,
         truncated_b=b.truncated,
+        unknown_a=a.unknown,
+        unknown_b=b.unknown,
         settings=_settings(text_a, text_b, reference_terms, measure),
     )
 

@@ -15,7 +15,7 @@ from pairlens.attribution.decomposer import Decomposer, Job
 from pairlens.attribution.explanation import Explanation
 from pairlens.attribution.options import Options
 from pairlens.attribution.zoom import strongest_sentences
-from pairlens.errors import InputError, whole
+from pairlens.errors import InputError, PairlensError, whole
 from pairlens.progress import share
 
 FEW = 8
@@ -31,17 +31,30 @@ def stream_contributions(
 ) -> Iterator[Contributions]:
     """The contributions of texts, in order, with the options for first texts."""
     level, prompt = options.levels[0], options.prompts[0]
-    for jobs in windows(texts, window, progress, "texts", lambda text: decomposer.job(text, role, level, prompt)):
+
+    def job(text: Any) -> Job:
+        check_given("the text", text)
+        return decomposer.job(text, role, level, prompt)
+
+    for _, jobs in windows(texts, window, progress, "texts", job, "texts[{}]"):
         done = decomposer.decompose(jobs)
         yield from (done[job] for job in jobs)
 
 
 def stream_explanations(
-    decomposer: Decomposer, pairs: Iterable[Any], roles: Roles, options: Options, window: int, progress: bool
+    decomposer: Decomposer,
+    pairs: Iterable[Any],
+    roles: Roles,
+    options: Options,
+    window: int = 1,
+    progress: bool = False,
+    *,
+    where: str = "",
 ) -> Iterator[Explanation]:
     """The explanations of pairs of texts, in order; each distinct text is decomposed once.
 
-    If something is wrong with a pair, all pairs before it come first.
+    If something is wrong with a pair, all pairs before it come first. The error says which pair it is in the words of
+    `where`, such as "pairs[{}]"; by default it does not.
     """
     pairs = pairs_of(pairs)
     many = not isinstance(pairs, Sequence) or len(pairs) > FEW
@@ -71,33 +84,37 @@ def stream_explanations(
                     contributions[side] = decomposer.open_sentences(sides[side], contributions[side], sentences)
         return contributions
 
-    def explain(batch: Sequence[Sequence[str]]) -> Iterator[Explanation]:
+    def explain(start: int, batch: Sequence[Sequence[str]]) -> Iterator[Explanation]:
         try:
             firsts, seconds = decompose(batch)
-        except Exception:
+        except Exception as error:
             if len(batch) == 1:
+                _say_where(error, where.format(start))
                 raise
             # Halves find the pair that is wrong; those before it come first, and the cache holds what is done.
-            for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
-                yield from explain(half)
+            half = len(batch) // 2
+            yield from explain(start, batch[:half])
+            yield from explain(start + half, batch[half:])
             return
         yield from explained(firsts, seconds)
 
-    for batch in windows(pairs, window, progress, "pairs", texts_of):
+    for start, batch in windows(pairs, window, progress, "pairs", texts_of, where):
         jobs.clear()
-        yield from explain(batch)
+        yield from explain(start, batch)
 
 
 def windows(
-    items: Iterable[Any], size: int, progress: bool, noun: str, read: Callable[[Any], Any]
-) -> Iterator[list[Any]]:
-    """Items, as `read` reads them, in lists of at most `size`. What came before an error comes first.
+    items: Iterable[Any], size: int, progress: bool, noun: str, read: Callable[[Any], Any], where: str
+) -> Iterator[tuple[int, list[Any]]]:
+    """Items, as `read` reads them, in lists of at most `size`, each with the number of its first item.
+
+    What came before an error comes first, and the error of `read` says which item it is in the words of `where`.
 
     With `progress`, a bar is shown on a terminal.
     """
     size = whole("window", size, 1)
     total = len(items) if isinstance(items, Sequence) else None
-    left = map(read, items)
+    left, done = iter(items), 0
     # disable=None: the bar is shown only where standard error is a terminal.
     shown = tqdm(total=total, unit=f" {noun}", disable=None) if progress else contextlib.nullcontext()
     with shown as bar:
@@ -105,14 +122,15 @@ def windows(
             window: list[Any] = []
             try:
                 for item in itertools.islice(left, size):
-                    window.append(item)  # noqa: PERF402  what came before an error is kept
+                    window.append(_read(item, read, where.format(done + len(window))))
             except Exception:
                 if window:
-                    yield window
+                    yield done, window
                 raise
             if not window:
                 return
-            yield window
+            yield done, window
+            done += len(window)
             if bar is not None:
                 bar.update(len(window))
 
@@ -165,6 +183,35 @@ def both_roles(roles: Any) -> Roles:
     return first, second
 
 
+def _read(item: Any, read: Callable[[Any], Any], place: str) -> Any:
+    """What `read` returns for an item; its error says which item it is."""
+    try:
+        return read(item)
+    except InputError as error:
+        _say_where(error, place)
+        raise
+
+
+def _say_where(error: Exception, place: str) -> None:
+    """Name the item of a list in its error, if it has a name."""
+    if not place:
+        return
+    if isinstance(error, PairlensError) and error.args:
+        error.args = (f"{place}: {error.args[0]}", *error.args[1:])
+    else:
+        error.add_note(f"This was {place}.")
+
+
+def check_given(name: str, text: Any) -> None:
+    """Raise unless this is a text that is not blank; `name` says which one it is."""
+    if not isinstance(text, str):
+        several = isinstance(text, Iterable) and not isinstance(text, bytes)
+        hint = " For several pairs use explain_many, for example explain_many(zip(a, b))." if several else ""
+        raise InputError(f"{name} should be a text, and is {type(text).__name__}: {text!r:.60}.{hint}")
+    if not text.strip():
+        raise InputError(f"{name} is empty ({text!r}); there is nothing to explain in it.")
+
+
 def texts_of(pair: Any) -> Sequence[str]:
     """The two texts of what a user gave as a pair, checked."""
     texts = list(pair.values()) if isinstance(pair, Mapping) else pair
@@ -172,9 +219,6 @@ def texts_of(pair: Any) -> Sequence[str]:
         texts = [] if isinstance(pair, str | Set) or not isinstance(pair, Iterable) else list(pair)
     if len(texts) != 2:
         raise InputError(f"expected a pair of texts, and got {pair!r:.60}.")
-    for text in texts:
-        if not isinstance(text, str):
-            several = isinstance(text, Iterable) and not isinstance(text, bytes)
-            hint = " For several pairs use explain_many, for example explain_many(zip(a, b))." if several else ""
-            raise InputError(f"expected a text, and got {type(text).__name__}: {text!r:.60}.{hint}")
+    for side, text in zip("ab", texts, strict=True):
+        check_given(f"text {side}", text)
     return texts

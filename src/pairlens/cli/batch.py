@@ -56,7 +56,7 @@ def batch(
     reference: options.Reference = None,
     reference_terms: options.ReferenceTerms = None,
     measure: options.Measure = None,
-    tol: options.Tol = 1e-3,
+    tol: options.Tol = None,
     role_a: options.RoleA = None,
     role_b: options.RoleB = None,
     top: options.Top = 8,

@@ -48,7 +48,7 @@ def explain(
     reference: options.Reference = None,
     reference_terms: options.ReferenceTerms = None,
     measure: options.Measure = None,
-    tol: options.Tol = 1e-3,
+    tol: options.Tol = None,
     role_a: options.RoleA = None,
     role_b: options.RoleB = None,
     strict: options.Strict = False,

@@ -46,9 +46,6 @@ Passes = Annotated[
         min=4, help="For banzhaf and shapley: forward passes per text. By default 2 for each sentence and 6 more."
     ),
 ]
-Tol = Annotated[
-    float | None, options.how(help="For methods that integrate: the largest relative gap. By default 0.001.")
-]
 Precision = Annotated[
     str | None, options.how(help="The numbers that are stored: float16 or float32. By default float16.")
 ]
@@ -81,7 +78,7 @@ def index(
     reference: options.Reference = None,
     reference_terms: options.ReferenceTerms = None,
     measure: options.Measure = None,
-    tol: Tol = None,
+    tol: options.Tol = None,
     precision: Precision = None,
     text_column: TextColumn = None,
     id_column: IdColumn = None,
@@ -116,7 +113,7 @@ def index(
     if data is None and not (delete or verify or approximate):
         raise InputError("nothing to do: give a table of texts, or --delete, --verify or --approximate.")
     arguments = locals()
-    request = options.Request.of({**arguments, "level": level or "sentence", "tol": 1e-3 if tol is None else tol})
+    request = options.Request.of({**arguments, "level": level or "sentence"})
     asked = {name for name in SETTINGS if arguments[name] is not None}
     asked |= {"method"} if passes is not None or seed is not None else set()
     if data is None:

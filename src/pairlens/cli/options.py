@@ -90,7 +90,10 @@ ReferenceTerms = Annotated[
     ),
 ]
 Measure = Annotated[str | None, how(help="The similarity: cosine or dot. By default the model's own.")]
-Tol = Annotated[float, how(help="The largest relative gap of either text, for methods that integrate.")]
+Tol = Annotated[
+    float | None,
+    how(help="The largest relative gap of either text, for methods that integrate. By default 0.001."),
+]
 RoleA = Annotated[
     str | None, how(help="query or document: text a gets the model's prompt and route for queries or for documents.")
 ]
@@ -111,7 +114,7 @@ class Request:
     reference_terms: str | None = None
     measure: str | None = None
     level: str | None = None
-    tol: float = 1e-3
+    tol: float | None = None
     role_a: str | None = None
     role_b: str | None = None
     passes: int | None = None
@@ -133,7 +136,7 @@ class Request:
         names = ("method", "layer", "reference", "reference_terms", "measure", "level", "tol")
         given: dict[str, Any] = {name: getattr(self, name) for name in names}
         if self.exact_to_paper:
-            for name in ("method", "reference", "reference_terms"):
+            for name in ("method", "reference", "reference_terms", "tol"):
                 if given[name] is not None:
                     raise InputError(
                         f"--exact-to-paper says what --{name.replace('_', '-')} is: leave one of them out."

@@ -150,6 +150,7 @@ def listing(hit: Hit, width: int) -> list[Line]:
     from rich.text import Text as Line
 
     from pairlens.render.headline import standing_out
+    from pairlens.render.names import label
     from pairlens.render.terminal.style import cell_style
     from pairlens.render.text import clean, columns, shorten, signed
 
@@ -171,9 +172,10 @@ def listing(hit: Hit, width: int) -> list[Line]:
         error = f"±{pair.error:.4f}  " if pair.error > min(steps, default=math.inf) else ""
         a = shorten(clean(pair.a.text), room // 2)
         if (pair.b.start, pair.b.end) == (unit.start, unit.end):
-            lines.append(line(pair.value, f"{error}from {a}", "dim"))
+            whole = " as a whole" if pair.b.kind == "sentence" else ""
+            lines.append(line(pair.value, f"{error}{a} · this sentence{whole}", "dim"))
         else:
-            b = shorten(clean(pair.b.text), max(room - columns(error + a) - 3, 10))
+            b = shorten(clean(label(pair.b)), max(room - columns(error + a) - 3, 10))
             lines.append(line(pair.value, f"{error}{a} · {b}", "dim"))
     return lines if pairs else [*lines, Line("      no pair stands out from the noise", "dim")]
 

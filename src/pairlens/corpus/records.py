@@ -79,6 +79,7 @@ def make_schema(dim: int, metadata: Mapping[str, str], precision: str) -> Any:
             ("gap", pa.float64()),
             ("nodes", pa.int64()),
             ("truncated", pa.bool_()),
+            ("unknown", pa.list_(pa.string())),
             ("source", pa.string()),
             ("row", pa.int64()),
         ]
@@ -118,6 +119,7 @@ def to_table(texts: Sequence[TextRecord], decomposed: Sequence[Contributions], s
         "gap": [c.gap for c in decomposed],
         "nodes": [int(c.settings.get("nodes") or 0) for c in decomposed],
         "truncated": [c.truncated for c in decomposed],
+        "unknown": [list(c.unknown) for c in decomposed],
         "source": [source] * len(texts),
         "row": [text.row for text in texts],
         "line": [text.line for text in texts],
@@ -144,7 +146,7 @@ def from_table(table: Any, settings: Mapping[str, Any]) -> list[Contributions]:
         settings: the settings that all rows share.
     """
     table = table.combine_chunks()
-    plain = table.select(["text", "units", "tokens", "size", "gap", "nodes", "truncated"]).to_pylist()
+    plain = table.select(["text", "units", "tokens", "size", "gap", "nodes", "truncated", "unknown"]).to_pylist()
     outputs, references = (vectors_of(table.column(name)) for name in ("embedding", "reference"))
     rows = []
     for i, row in enumerate(plain):
@@ -163,6 +165,7 @@ def from_table(table: Any, settings: Mapping[str, Any]) -> list[Contributions]:
                 output=output,
                 gap=row["gap"],
                 truncated=row["truncated"],
+                unknown=tuple(row["unknown"]),
                 settings={**settings, "nodes": row["nodes"]},
             )
         )

@@ -1,4 +1,4 @@
-"""Explanations and contributions as files.
+"""Explanations, contrasts and contributions as files.
 
 An object becomes one neutral document, a dict of its fields beside `format` and `version`. `formats` writes and reads
 documents as JSON, NPZ, CSV and Parquet, all of them lossless.
@@ -11,7 +11,7 @@ import json
 import math
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,14 +21,16 @@ import numpy as np
 from pairlens.errors import InputError, choose
 from pairlens.io.files import check_folder, require, require_pyarrow, whole_file
 from pairlens.io.formats import READERS, WRITERS, dump
-from pairlens.io.schema import AXES, OPTIONAL, SCALARS, Document
+from pairlens.io.rows import to_columns
+from pairlens.io.schema import AXES, EXPLANATIONS, OPTIONAL, SCALARS, WORDS, Document
 from pairlens.text.units import Unit
 
 if TYPE_CHECKING:
+    from pairlens.attribution.contrast import Contrast
     from pairlens.attribution.contributions import Contributions
     from pairlens.attribution.explanation import Explanation
 
-    Stored = Explanation | Contributions
+    Stored = Explanation | Contributions | Contrast
 
 VERSION = 1
 PICTURE = ".html"
@@ -41,7 +43,7 @@ _DAMAGED = (ValueError, KeyError, TypeError, IndexError, OSError, EOFError, csv.
 
 
 def save(obj: Stored, path: str | Path) -> Path:
-    """Write an explanation or contributions; the suffix names the format: .json, .npz, .csv or .parquet."""
+    """Write a result; the suffix names the format: .json, .npz, .csv or .parquet; of a contrast it is .json."""
     path = check(path)
     document = to_document(obj)
     with whole_file(path) as file:
@@ -66,13 +68,14 @@ def load(cls: type[T], path: str | Path) -> T:
         ) from error
 
 
-def check(path: str | Path, *, picture: bool = False) -> Path:
+def check(path: str | Path, *, formats: Collection[str] = tuple(WRITERS), picture: bool = False) -> Path:
     """The path, if `save` can write there: a known suffix, its package installed, and a folder that exists.
 
-    `picture` also allows the suffixes of the interactive picture and of plots.
+    `formats` are the suffixes of files that can be read back; `picture` also allows those of the interactive picture
+    and of plots.
     """
     path = Path(path)
-    suffix = choose("file suffix", path.suffix.lower(), (*WRITERS, *(PICTURE, *PLOTS) * picture))
+    suffix = choose("file suffix", path.suffix.lower(), (*formats, *(PICTURE, *PLOTS) * picture))
     if suffix == ".parquet":
         require_pyarrow()
     if suffix in PLOTS:
@@ -84,6 +87,11 @@ def check(path: str | Path, *, picture: bool = False) -> Path:
 def plain(obj: Stored) -> Document:
     """The document of an explanation or of contributions with lists instead of arrays."""
     return json.loads(to_json(obj))
+
+
+def table(obj: Stored) -> Any:
+    """The numbers of an explanation or of contributions as a pandas DataFrame: the rows of a saved .csv file."""
+    return require("pandas", "study").DataFrame(to_columns(to_document(obj))[0])
 
 
 def to_json(obj: Stored) -> str:
@@ -108,6 +116,8 @@ def to_document(obj: Stored) -> Document:
             value = list(value)
         elif field.name == "forecast":
             value = asdict(value)
+        elif field.name in EXPLANATIONS:
+            value = plain(value)
         elif isinstance(value, Mapping):
             value = dict(value)
             dump(value)  # raises where JSON cannot hold a setting
@@ -144,10 +154,12 @@ def from_document(cls: type[T], document: Document) -> T:
                 raise ValueError(f"`{field.name}` should be finite numbers of shape {expected}")
         elif field.name.startswith("units"):
             value = tuple(Unit.from_stored(*parts) for parts in value)
-        elif field.name.startswith("tokens"):
+        elif field.name.startswith(WORDS):
             value = tuple(value)
         elif field.name == "forecast":
             value = _forecast(**value)
+        elif field.name in EXPLANATIONS:
+            value = _explanation(value)
         elif field.type == "float" and type(value) is int and abs(value) < 2**53:
             value = float(value)  # browsers write 0.0 as 0
         elif field.type in SCALARS and not isinstance(value, SCALARS[field.type]):
@@ -158,6 +170,12 @@ def from_document(cls: type[T], document: Document) -> T:
 
 def _format(cls: type) -> str:
     return f"pairlens.{cls.__name__.lower()}"
+
+
+def _explanation(document: Document) -> Any:
+    from pairlens.attribution.explanation import Explanation
+
+    return from_document(Explanation, document)
 
 
 def _forecast(**numbers: float | None) -> Any:

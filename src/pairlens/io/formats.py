@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +14,11 @@ import numpy as np
 
 from pairlens.errors import InputError
 from pairlens.io.files import require_pyarrow
-from pairlens.io.rows import from_rows, parse, to_rows
+from pairlens.io.rows import from_columns, parse, to_columns
 from pairlens.io.schema import AXES, Document
+
+REST = "pairlens"
+"""In tables, what is not in their rows: the column whose first row holds it as JSON, or an entry of the metadata."""
 
 
 def dump(document: Document) -> str:
@@ -51,26 +55,28 @@ def _read_npz(path: Path) -> Document:
 
 def _write_parquet(document: Document, file: BinaryIO) -> None:
     pa, parquet = require_pyarrow()
-    rows = [row for row in to_rows(document) if row["part"] in ("pair", "value")]
-    table = pa.Table.from_pylist(rows).replace_schema_metadata({b"pairlens": dump(document).encode()})
+    columns, rest = to_columns(document)
+    table = pa.table(columns).replace_schema_metadata({REST.encode(): dump(rest).encode()})
     parquet.write_table(table, file)
 
 
 def _read_parquet(path: Path) -> Document:
     _, parquet = require_pyarrow()
     metadata = parquet.read_schema(path).metadata or {}
-    if b"pairlens" not in metadata:
+    if REST.encode() not in metadata:
         raise InputError("this was not written by pairlens' save: its metadata has no `pairlens`.")
-    return parse(metadata[b"pairlens"].decode())
+    columns = parquet.read_table(path, columns=["value", "error"]).to_pydict()
+    return from_columns(columns, parse(metadata[REST.encode()].decode()))
 
 
 def _write_csv(document: Document, file: BinaryIO) -> None:
-    rows = list(to_rows(document))
+    columns, rest = to_columns(document)
+    others = itertools.chain([dump(rest).replace("\n", "")], itertools.repeat(""))
     text = io.StringIO(newline="")
     # Lines end in CR LF: with LF alone, the csv module leaves a CR in a text unquoted.
-    writer = csv.DictWriter(text, list(rows[-1]), restval="", lineterminator="\r\n")
-    writer.writeheader()
-    writer.writerows(rows)  # floats by repr: the same bits when read back
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow([*columns, REST])
+    writer.writerows(zip(*columns.values(), others, strict=False))  # floats by repr: the same bits when read back
     file.write(text.getvalue().encode())
 
 
@@ -84,9 +90,10 @@ def _read_csv(path: Path) -> Document:
         rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
     finally:
         csv.field_size_limit(limit)
-    if not rows or rows[0].get("part") != "format":
-        raise InputError("this was not written by pairlens' save: its first row does not name its format.")
-    return from_rows(rows)
+    if not rows or not rows[0].get(REST):
+        raise InputError("this was not written by pairlens' save: its first row has no `pairlens`.")
+    columns = {name: [row[name] for row in rows] for name in ("value", "error")}
+    return from_columns(columns, parse(rows[0][REST]))
 
 
 WRITERS: dict[str, Callable[[Document, BinaryIO], None]] = {

@@ -42,7 +42,9 @@ OPTIONAL = (
     "forecast",
 )
 """The fields that a document leaves out where the object has None."""
+WORDS = ("tokens", "unknown")
+"""The fields that are lists of words; their names begin so."""
+EXPLANATIONS = ("a", "b")
+"""The fields that are documents of explanations."""
 SCALARS = {"str": str, "float": float, "bool": bool}
 """The types of the other fields, by their annotation."""
-UNIT = ("text", "start", "end", "kind")
-"""The parts of a unit, in the order in which documents list them; see `Unit.stored`."""

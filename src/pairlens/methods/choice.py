@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from pairlens.errors import InputError, ModelError, choose
@@ -76,8 +77,22 @@ def default_method(encoder: Any, role: str | None) -> Method:
     return Banzhaf()
 
 
-def check_method(method: Method, encoder: Any, rule: Any) -> None:
-    """Raise where the model cannot be explained by this method, or a rule is given that the method would ignore."""
+def check_method(method: Method | None, encoder: Any, rule: Any, tol: float | None) -> None:
+    """Raise where the model cannot be explained by this method, or a rule or tol is given that it would ignore.
+
+    Args:
+        method: the method; None for the default.
+        encoder: the model.
+        rule: a quadrature rule, or None.
+        tol: a tolerance, or None.
+    """
+    if method is None:
+        if tol is not None and _deletes_by_default(encoder):
+            raise InputError(
+                f"tol={tol!r} is for methods that integrate, and the default deletes words: leave tol out, or name the "
+                "method, 'fade' or 'integrated-jacobian'."
+            )
+        return
     if not encoder.has_layers and not method.deletes:
         raise ModelError(
             f"{encoder.name} is a black box, without layers or gradients to look at: method is 'banzhaf', "
@@ -85,3 +100,14 @@ def check_method(method: Method, encoder: Any, rule: Any) -> None:
         )
     if rule is not None and method.deletes:
         raise InputError(f"method={method.name!r} does not integrate, so it takes no rule; leave rule={rule!r} out.")
+    if tol is not None and method.deletes:
+        raise InputError(f"method={method.name!r} does not integrate, so it takes no tol; leave tol={tol!r} out.")
+
+
+def _deletes_by_default(encoder: Any) -> bool:
+    """Whether the default method deletes units whatever a text's role; a model's routes may have different defaults."""
+    for role in (None, "query", "document"):
+        with suppress(ModelError):  # no such route
+            if not default_method(encoder, role).deletes:
+                return False
+    return True

@@ -8,7 +8,8 @@ import socket
 import tempfile
 import urllib.parse
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import torch
 from huggingface_hub import constants
 from sentence_transformers import SentenceTransformer
 from torch import nn
+from transformers.utils import logging
 
 from pairlens.errors import InputError, ModelError
 from pairlens.model.adjusted_layout import ADJUSTED, class_name, plain_entries
@@ -196,7 +198,7 @@ def _load_named(name: str, device: Any) -> Any:
         # Without a network the hub's client retries for a minute; the cache answers at once.
         source = name if Path(name).is_dir() or _hub_answers() else _cached(name)
         # Some modules draw random weights before they load their weights.
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), _without_bar():
             return _accept(SentenceTransformer(source, device=None if device is None else str(device)))
     except (OSError, ConnectionError) as error:
         if Path(name).is_dir():
@@ -211,6 +213,20 @@ def _load_named(name: str, device: Any) -> Any:
             folder = Path(source if Path(source).is_dir() else huggingface_hub.snapshot_download(name))
             return _load_adjusted(folder, _read_json(folder / "modules.json"), device)
         raise ModelError(f"{name} could not be loaded as a sentence encoder: {_first_line(error)}") from error
+
+
+@contextmanager
+def _without_bar() -> Iterator[None]:
+    """Hide the bar "Loading weights" of transformers 5; bars of downloads stay."""
+    set_hook = getattr(logging, "set_tqdm_hook", None)
+    if set_hook is None:
+        yield
+        return
+    before = set_hook(lambda factory, args, kwargs: factory(*args, **{**kwargs, "disable": True}))
+    try:
+        yield
+    finally:
+        set_hook(before)
 
 
 def _hub_answers() -> bool:

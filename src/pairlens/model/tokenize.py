@@ -27,8 +27,9 @@ class Text:
         tokens: the tokens' strings.
         units: one unit per token.
         truncated: whether the text is longer than the model takes.
-        unknown: whether the tokenizer knows no word of the text.
         kept: for every token, whether the reference keeps it: special tokens and the prompt's.
+        unknown: the words, or parts of words, that the tokenizer does not know.
+        meaningless: whether it knows no word of the text.
     """
 
     text: str
@@ -39,7 +40,8 @@ class Text:
     units: tuple[Unit, ...]
     truncated: bool
     kept: tuple[bool, ...]
-    unknown: bool = False
+    unknown: tuple[str, ...] = ()
+    meaningless: bool = False
 
     def features_with(self, ids: Tensor) -> dict[str, Any]:
         """Return the model's input with other token ids, (tokens,)."""
@@ -111,15 +113,18 @@ class Reader:
             if hasattr(self.module, "preprocess"):  # before sentence-transformers 5.4 modules do not get the prompt
                 self.adjusted.note_prompt(noted, prompt)
             kept = tuple(self.adjusted.kept(noted)[0].tolist())
-        unknown = self._knows_no_word(units, ids)
-        return Text(text, self.role, prompt, features, tuple(tokens), units, truncated, kept, unknown)
+        unknown, meaningless = self._unknown(units, ids)
+        return Text(text, self.role, prompt, features, tuple(tokens), units, truncated, kept, unknown, meaningless)
 
-    def _knows_no_word(self, units: Sequence[Unit], ids: Sequence[int]) -> bool:
-        """Return whether all tokens of a text but signs are the token for unknown words."""
+    def _unknown(self, units: Sequence[Unit], ids: Sequence[int]) -> tuple[tuple[str, ...], bool]:
+        """Return the words that the tokenizer does not know, and whether it knows no other word, only signs."""
         unknown = getattr(self.tokenizer, "unk_token_id", None)
+        if unknown not in ids:
+            return (), False
         texts = [(unit, token) for unit, token in zip(units, ids, strict=True) if unit.kind == "text"]
-        known = [unit for unit, token in texts if token != unknown and any(char.isalnum() for char in unit.text)]
-        return not known and any(token == unknown for _, token in texts)
+        words = tuple(dict.fromkeys(unit.text.strip() for unit, token in texts if token == unknown))
+        known = any(token != unknown and any(char.isalnum() for char in unit.text) for unit, token in texts)
+        return words, bool(words) and not known
 
     def _tokenize(self, text: str) -> dict[str, Any]:
         """Return the model's input for one text, without padding."""

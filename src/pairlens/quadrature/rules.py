@@ -96,11 +96,13 @@ class Adaptive:
 Rule = Riemann | GaussLegendre | Adaptive
 
 
-def check_rule(rule: object, tol: float = 1e-3) -> Rule:
-    """Return the rule itself, or for None the adaptive one with the tolerance."""
-    adaptive = Adaptive(tol)
+def check_rule(rule: object, tol: float | None = None) -> Rule:
+    """Return the rule itself, or for None the adaptive one with the tolerance or its default."""
+    adaptive = Adaptive() if tol is None else Adaptive(tol)
     if rule is None:
         return adaptive
+    if tol is not None:
+        raise InputError(f"rule={rule!r} beside tol={tol!r}: a rule has its own tolerance. Use rule=Adaptive({tol!r}).")
     if not isinstance(rule, Rule):
         raise InputError(f"rule is Adaptive(tol), GaussLegendre(n) or Riemann(n), not {rule!r}.")
     return rule

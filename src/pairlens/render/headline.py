@@ -14,6 +14,7 @@ LEAST = 0.05
 """The least share of the largest possible score that a pair or a deletion must change to be worth a sentence."""
 FLOOR = 0.25
 """The least share of the largest possible score that has the strongest colour: weak pairs look weak."""
+_LISTED = 6  # unknown words
 _ROOM = 28  # columns of a unit's text
 
 
@@ -49,6 +50,22 @@ def headline(e: Explanation) -> str:
     elif loss is not None and not pairs:
         parts.append("no single word changes much")
     return "; ".join(parts) + "."
+
+
+def unknown(e: Explanation) -> str:
+    """The words that the tokenizer does not know, as a remark; empty where it knows all.
+
+    Example:
+        >>> from pairlens import Lens
+        >>> unknown(Lens().explain("A 🎸 and a ☕.", "A guitar."))
+        'The model does not know: 🎸, ☕. To it they are all the same word.'
+    """
+    words = [shorten(clean(word), _ROOM) for word in dict.fromkeys((*e.unknown_a, *e.unknown_b))]
+    if not words:
+        return ""
+    more = f" and {len(words) - _LISTED} more" if len(words) > _LISTED else ""
+    same = " To it they are all the same word." if len(words) > 1 else ""
+    return f"The model does not know: {', '.join(words[:_LISTED])}{more}.{same}"
 
 
 def standing_out(e: Explanation, k: int, *, special: bool = False) -> list[Pair]:

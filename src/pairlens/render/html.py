@@ -22,7 +22,7 @@ from pairlens.attribution.explanation import Explanation
 from pairlens.errors import InputError, choose
 from pairlens.io import check_folder, documents, write_file
 from pairlens.render.deletion import Without, without_each
-from pairlens.render.headline import colour_floor, headline
+from pairlens.render.headline import colour_floor, headline, unknown
 from pairlens.render.names import label, noun
 from pairlens.render.running import cut
 from pairlens.render.text import SAMPLED, forecast, has_gap, provenance, summary
@@ -127,6 +127,7 @@ def _view(label: str, e: Explanation) -> dict[str, Any]:
     return {
         "label": label,
         **{name: getattr(e, name) for name in _FIELDS},
+        "unknown": unknown(e),
         "has_gap": has_gap(e),
         "settings": dict(e.settings),
         "levels": [

@@ -16,7 +16,7 @@ import numpy as np
 from pairlens.attribution.explanation import Explanation
 from pairlens.render.colours import ink_on, shade
 from pairlens.render.deletion import Without, without_each
-from pairlens.render.headline import colour_floor, headline, lead, standing_out
+from pairlens.render.headline import colour_floor, headline, lead, standing_out, unknown
 from pairlens.render.html import document
 from pairlens.render.names import label, noun
 from pairlens.render.running import cut
@@ -62,10 +62,15 @@ def notebook(e: Explanation) -> str:
         >>> "<iframe" in cell, "<b>cat" in cell
         (True, False)
     """
-    page = document(e, title="").replace("&", "&amp;").replace("'", "&#39;")
+    return in_frame(document(e, title=""), static(e))
+
+
+def in_frame(page: str, plain: str) -> str:
+    """The HTML of a notebook cell that shows a page, and where frames or scripts are removed its plain version."""
+    source = page.replace("&", "&amp;").replace("'", "&#39;")
     frame = f"class='pairlens' title='pairlens' sandbox='allow-scripts' width='100%' height='700' style='{_FRAME}'"
     return (
-        f"<div style='position:relative;min-height:44rem'>{static(e)}<iframe {frame} srcdoc='{page}'></iframe>"
+        f"<div style='position:relative;min-height:44rem'>{plain}<iframe {frame} srcdoc='{source}'></iframe>"
         f"<script>{_FIT}</script></div>"
     )
 
@@ -88,6 +93,7 @@ def static(e: Explanation) -> str:
         if (note := without_note(known, f"Number at a {name}", name))
         else ""
     )
+    remark = f"<br>{html.escape(words)}" if (words := unknown(e)) else ""
     rows = "".join(
         f"<tr><td style='text-align:left'>{_name(pair.a)} · {_name(pair.b)}</td>"
         f"<td>{signed(pair.value)}</td>{f'<td>± {pair.error:.4f}</td>' if e.entry_error.any() else ''}</tr>"
@@ -95,7 +101,7 @@ def static(e: Explanation) -> str:
     )
     return (
         "<div style='font-family:system-ui,sans-serif;padding:1rem'>"
-        f"<p><b>{lead(e)}</b><br>{html.escape(headline(e))}</p>"
+        f"<p><b>{lead(e)}</b><br>{html.escape(headline(e))}{remark}</p>"
         f"{_text('a', e.text_a, e.units_a, falls[0] / peak, numbers[0])}"
         f"{_text('b', e.text_b, e.units_b, falls[1] / peak, numbers[1])}"
         f"<p>Blue pulls the two texts together, orange pushes them apart.{below}</p>"

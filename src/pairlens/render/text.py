@@ -8,8 +8,6 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pairlens.attribution.contributions import deletes, predicts
 from pairlens.render.names import SENTENCES, by_levels, label
 
@@ -45,6 +43,7 @@ _TREATMENTS = {
     "ignore": "whose share is left in the base",
 }
 """What is done with the reference, the text that an integral starts from."""
+_PROMPT = 40  # columns of a prompt
 _FLOATING_POINT = 1e-12  # a smaller gap is the rounding error of the sum
 # Characters that move a terminal's cursor, change its colours or change the direction of writing.
 _UNSAFE = re.compile(
@@ -55,52 +54,27 @@ _UNSAFE = re.compile(
 def summary(e: Explanation) -> str:
     """The score and a sentence about it, both texts, the equation, the strongest pairs, the forecast, the settings."""
     from pairlens.render.deletion import without_each
-    from pairlens.render.headline import headline, lead, standing_out
+    from pairlens.render.headline import headline, lead, standing_out, unknown
 
     pairs = standing_out(e, STRONGEST)
     room = (WIDTH - 20) // 2
     labels = [(shorten(clean(label(pair.a)), room), shorten(clean(label(pair.b)), room)) for pair in pairs]
-    listed = _aligned([(f"{a} · {b}", signed(pair.value)) for (a, b), pair in zip(labels, pairs, strict=True)])
+    listed = aligned([(f"{a} · {b}", signed(pair.value)) for (a, b), pair in zip(labels, pairs, strict=True)])
     texts = [
         line
         for name, text, units, known in zip(
             "ab", (e.text_a, e.text_b), (e.units_a, e.units_b), without_each(e), strict=True
         )
-        for line in (_line(name, text), *_without(e.score, units, known))
+        for line in (named(name, text), *_without(e.score, units, known))
     ]
     footer = [line for text in (forecast(e), provenance(e)) for line in textwrap.wrap(text, WIDTH)]
-    said = [lead(e), *textwrap.wrap(headline(e), WIDTH)]
+    said = [lead(e), *textwrap.wrap(headline(e), WIDTH), *textwrap.wrap(unknown(e), WIDTH)]
     return "\n".join([*said, *texts, *broken(equation(e), WIDTH), *listed, *footer])
-
-
-def contrast_summary(c: Contrast) -> str:
-    """Which text is closer and the words that make it so, the texts, the equation, the units that contribute most."""
-    order = np.argsort(-np.abs(c.effects), kind="stable")[:STRONGEST]
-    shown = [i for i in order if c.effects[i]]
-    listed = [(shorten(clean(label(c.units[i])), WIDTH - 20), signed(float(c.effects[i]))) for i in shown]
-    closer, sign = ("a", 1) if c.difference >= 0 else ("b", -1)
-    reasons = [f"{name} ({value})" for i, (name, value) in zip(shown, listed, strict=True) if sign * c.effects[i] > 0]
-    units, base = add_up([float(c.effects.sum()), c.base], c.difference - float(tiny(c.gap)))
-    parts = [("units", number(units)), ("base", number(base))]
-    parts += [("gap", tiny(c.gap))] if has_gap(c) else []
-    scores = number(c.a.score), number(c.b.score)
-    result = "both are equally close" if scores[0] == scores[1] else f"{closer} is closer"
-    lines = [
-        f"{result}: score {scores[0]} with a, {scores[1]} with b",
-        *textwrap.wrap(f"Mostly because of {', then '.join(reasons[:2])}." if reasons else "", WIDTH),
-        _line("query", c.a.text_a),
-        _line("a", c.a.text_b),
-        _line("b", c.b.text_b),
-        f"difference {number(c.difference)} = {_sum(parts)}",
-        *_aligned(listed),
-        *textwrap.wrap(provenance(c.a), WIDTH),
-    ]
-    return "\n".join(lines)
 
 
 def equation(e: Explanation) -> str:
     """The identity of every explanation with its numbers: score = base + effects + pairs + gap."""
-    return f"score {number(e.score)} = {_sum([(name, value) for name, value, _ in terms(e)])}"
+    return f"score {number(e.score)} = {added([(name, value) for name, value, _ in terms(e)])}"
 
 
 def terms(e: Explanation) -> list[tuple[str, str, float]]:
@@ -192,12 +166,25 @@ def provenance(e: Explanation) -> str:
     words = [
         str(known.get("model", "")).rstrip("/").rsplit("/", 1)[-1],
         *_method(e, known),
+        *_prompts(known),
         by_levels(known),
         str(known.get("sums", "")),
         _MEASURES.get(measure, measure),
         _start(known),
     ]
     return clean(", ".join(word for word in words if word))
+
+
+def _prompts(known: Mapping[str, Any]) -> list[str]:
+    """The roles of the texts and the prompts before them, where there are any."""
+    roles, prompts = (
+        value if isinstance(value, list) else [value, value] for value in (known.get("roles"), known.get("prompt"))
+    )
+    named = [f"{side} as {role}" for side, role in zip("ab", roles, strict=True) if role]
+    said = [f"with the prompt “{shorten(prompt.strip(), _PROMPT)}”" if prompt else "" for prompt in prompts]
+    if said[0] == said[1]:
+        return [*named, said[0]]
+    return [*named, *(f"{side} {words}" for side, words in zip("ab", said, strict=True) if words)]
 
 
 def _start(known: Mapping[str, Any]) -> str:
@@ -327,15 +314,17 @@ def _two_places(value: float) -> str:
     return f"{value:.2f}" if value >= 0.0095 else f"{value:.3f}"
 
 
-def _line(name: str, text: str) -> str:
+def named(name: str, text: str) -> str:
+    """A text on one line, after its name."""
     return shorten(f"{name}: {clean(text)}", WIDTH)
 
 
-def _sum(parts: Sequence[tuple[str, str]]) -> str:
+def added(parts: Sequence[tuple[str, str]]) -> str:
+    """The terms of a sum: their names and their numbers."""
     return " + ".join(f"{name} {value}" for name, value in parts)
 
 
-def _aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
+def aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
     """One line for every row, with the labels aligned on the left and the numbers on the right."""
     widest = max((columns(label) for label, _ in rows), default=0)
     longest = max((len(value) for _, value in rows), default=0)

@@ -262,8 +262,9 @@ class Materials:
 
     def _decompose(self, view: View, texts: Sequence[str], lens: Lens) -> Mapping[str, Contributions | str]:
         """The contributions of texts, or for a text that has none the reason."""
-        fixed = {"measure": self._measure(lens), "level": "token", "tol": self.tol, "progress": False}
-        options: dict[str, Any] = {**view.options, **fixed}
+        fixed = {"measure": self._measure(lens), "level": "token", "progress": False}
+        deletes = choose_method(view.method, view.layer, None).deletes
+        options: dict[str, Any] = {**view.options, **fixed, **({} if deletes else {"tol": self.tol})}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TruncationWarning)
             try:

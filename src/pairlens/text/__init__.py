@@ -7,7 +7,7 @@ the coarse unit that each fine one belongs to. Nothing here knows of models, and
 from pairlens.text.alignment import align, token_units
 from pairlens.text.compounds import in_compounds, rows_without
 from pairlens.text.segmentation import Span, sentences, words
-from pairlens.text.units import LEVELS, Level, Unit, both_levels, group, level_spans, parts, plain_level
+from pairlens.text.units import LEVELS, Level, Unit, both_levels, find_unit, group, level_spans, parts, plain_level
 
 __all__ = [
     "LEVELS",
@@ -16,6 +16,7 @@ __all__ = [
     "Unit",
     "align",
     "both_levels",
+    "find_unit",
     "group",
     "in_compounds",
     "level_spans",

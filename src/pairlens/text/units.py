@@ -5,17 +5,19 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import pairwise
 from operator import index
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, SupportsIndex, cast, get_args
 
-from pairlens.errors import InputError, choose
+from pairlens.errors import InputError, choose, whole
 from pairlens.text.segmentation import RUN, Span, sentences, trim, words
 
 Kind = Literal["text", "special", "prompt", "rest", "compound", "sentence"]
 Level = str | Sequence[Span]
 """One of LEVELS, or spans of characters."""
 LEVELS = ("token", "word", "sentence")
+_LISTED = 12  # units in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,33 @@ class Unit:
             raise ValueError(f"{text!r:.40}, {stored_kind!r:.40} is not a unit")
         edges = [tuple(map(int, span.split("-"))) for span in spans]
         return cls(text, int(start), int(end), cast(Kind, kind), tuple((first, last) for first, last in edges))
+
+
+def find_unit(units: Sequence[Unit], given: str | SupportsIndex, name: str) -> int:
+    """Return the index of a unit that a user names by its text or its index; raises where no or several units match.
+
+    Args:
+        units: the units of a text.
+        given: a unit's text, or its index.
+        name: what to call the text, for messages.
+
+    Example:
+        >>> find_unit([Unit("A", 0, 1), Unit("guitar", 2, 8)], "guitar", "text a")
+        1
+    """
+    if not isinstance(given, str):
+        return whole(f"a unit of {name}", given, 0, len(units) - 1)
+    places = [i for i, unit in enumerate(units) if unit.text == given]
+    if not places:
+        texts = list(dict.fromkeys(unit.text for unit in units if unit.kind != "special"))
+        near = [t for t in texts if t.lower() == given.lower()] or get_close_matches(given, texts, n=1)
+        more = ", …" if len(texts) > _LISTED else ""
+        listed = f"Its units: {', '.join(map(repr, texts[:_LISTED]))}{more}"
+        raise InputError(f"{name} has no unit {given!r}. {f'Did you mean {near[0]!r}?' if near else listed}")
+    if len(places) > 1:
+        indices = ", ".join(map(str, places))
+        raise InputError(f"{name} has {given!r} {len(places)} times. Say which by its index: {indices}.")
+    return places[0]
 
 
 def group(

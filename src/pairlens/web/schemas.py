@@ -40,8 +40,12 @@ class Options(BaseModel):
         description="The units of the matrix; zoom gives sentences, and the words of those that matter most. By "
         "default word, and zoom for texts of more than 48 words.",
     )
-    tol: float = Field(
-        1e-3, ge=1e-6, lt=1, allow_inf_nan=False, description="The largest relative gap, for methods that integrate."
+    tol: float | None = Field(
+        None,
+        ge=1e-6,
+        lt=1,
+        allow_inf_nan=False,
+        description="The largest relative gap, for methods that integrate. By default 0.001.",
     )
     passes: int | None = Field(None, ge=4, description="Forward passes a text, for banzhaf and shapley.")
     seed: int | None = Field(None, ge=0, lt=2**32, description="Which deletions are tried, for these. By default 0.")
@@ -165,6 +169,8 @@ class ExplanationDocument(BaseModel):
     entry_error: list[Numbers]
     truncated_a: bool
     truncated_b: bool
+    unknown_a: list[str] = Field(description="Words of a that the tokenizer does not know.")
+    unknown_b: list[str]
     settings: dict[str, Any]
     picture: dict[str, Any] | None = Field(None, description="Where it was asked for.")
 
@@ -202,6 +208,7 @@ class ContributionsDocument(BaseModel):
     output: Numbers
     gap: float
     truncated: bool
+    unknown: list[str]
     settings: dict[str, Any]
 
 

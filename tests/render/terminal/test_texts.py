@@ -74,3 +74,10 @@ def test_long_texts_are_shortened_around_linked_words():
 def test_truncated_texts_have_a_note():
     assert "only its beginning" in show(make(*COFFEE, truncated_b=True))
     assert "only its beginning" not in show(make(*COFFEE))
+
+
+def test_first_the_numbers_below_words_have_a_legend(guitar):
+    lines = show(guitar).splitlines()
+    legend = lines.index("   numbers: pairs in the list below")
+    assert lines[legend + 2] == "strongest pairs"
+    assert "numbers:" not in show(replace(guitar, entry_error=np.ones_like(guitar.entry_error)))

@@ -56,7 +56,7 @@ def faithfulness(
     ] = "keep,project,ignore",
     passes: Annotated[str | None, what(help="Forward passes of banzhaf and shapley, with commas between.")] = None,
     paths: Annotated[str | None, what(help="Random paths of fade, with commas between, such as 4,8.")] = None,
-    tol: options.Tol = 1e-3,
+    tol: options.Tol = None,
     checks: Annotated[
         int, typer.Option(min=0, help="Pairs that also get the costly measures: sanity, stability, cost.")
     ] = 30,
@@ -79,7 +79,7 @@ def faithfulness(
         "reference_terms": split_names(reference_terms),
         "passes": split_numbers("--passes", passes),
         "paths": split_numbers("--paths", paths),
-        "tol": tol,
+        "tol": 1e-3 if tol is None else tol,
     }
     common = {"dtype": dtype, "measure": measure, "level": level, "limit": limit, "seed": seed, "checks": checks}
     asked = {**common, **chosen}

@@ -16,8 +16,9 @@ function makePanel(shared, view) {
   score.append(make("span", {}, model ? `${what}, says ${plain(model)}` : what));
   if (shared.many) score.prepend(nameOf(view.label));
   const said = make("p", { className: "pl-said" }, grid.level.headline.replace(/(?<=[( ])-(?=\d)/g, "−"));
+  const remark = view.unknown ? [make("p", { className: "pl-warning" }, ...written(view.unknown))] : [];
   const section = (title, ...content) => make("section", {}, make("h2", {}, title), ...content);
-  const left = make("div", {}, make("section", {}, score, said, panel.texts.node, panel.readout));
+  const left = make("div", {}, make("section", {}, score, said, ...remark, panel.texts.node, panel.readout));
   left.append(section("What the score is made of", makeEquation(panel)));
   const right = make("div", {}, section("Every pair", panel.matrix.node, ...(shared.arrange === "side" ? [] : [makeLegend(shared, [grid])])));
   right.append(section("Strongest pairs", panel.pairs.node));

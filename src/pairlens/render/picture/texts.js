@@ -1,6 +1,7 @@
 // Both texts as running text, with a span for every item that can be hovered, focused and held.
 
 const NUMBER_WIDTH = 6.2; // pixels of a digit below a word
+const NUMBER_GAP = 4; // pixels between the numbers of words that touch
 
 function makeTexts(panel) {
   const svg = makeShape("svg", { class: "pl-links", "aria-hidden": "true" });
@@ -81,7 +82,7 @@ function makeRoom({ spans }) {
   const narrow = numbered.filter((span) => !span.style.paddingInline);
   const missing = narrow.map((span) => {
     const { width } = span.getBoundingClientRect();
-    return width && NUMBER_WIDTH * span.dataset.without.length - width; // a hidden picture has no widths yet
+    return width && NUMBER_WIDTH * span.dataset.without.length + NUMBER_GAP - width; // a hidden picture has no widths yet
   });
   narrow.forEach((span, n) => {
     if (missing[n] > 0) span.style.paddingInline = `calc(0.14em + ${(missing[n] / 2).toFixed(1)}px)`;

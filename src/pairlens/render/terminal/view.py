@@ -12,7 +12,7 @@ from rich.text import Text
 
 from pairlens.attribution.explanation import Explanation, Pair
 from pairlens.render.axis import decimals
-from pairlens.render.headline import colour_floor, headline, lead, standing_out
+from pairlens.render.headline import colour_floor, headline, lead, standing_out, unknown
 from pairlens.render.names import label
 from pairlens.render.terminal.matrix import matrix_lines
 from pairlens.render.terminal.style import ASCII, UNICODE, Marks, bar_colour, cell_style
@@ -21,6 +21,7 @@ from pairlens.render.text import MEANINGS, SAMPLED, clean, forecast, number, pro
 
 _ROWS = 24
 _BAR = 32
+_RANKS = "   numbers: pairs in the list below"
 
 
 def view(
@@ -40,7 +41,10 @@ def view(
     pairs = standing_out(e, top, special=special)
     listed = [Text("strongest pairs", style="bold"), *_list(pairs, colour_floor(e), width, marks)] if pairs else []
     texts = both_texts(e, pairs, special, width, marks)
+    if pairs:
+        texts.append(Text(marks.write(_RANKS), style="dim"))
     said = [Text(lead(e), style="bold"), *map(Text, textwrap.wrap(marks.write(headline(e)), width))]
+    said += [Text(line, style="yellow") for line in textwrap.wrap(marks.write(unknown(e)), width)]
     sections = said, texts, listed, matrix_lines(e, width, special, rows, marks), _sums(e, width, marks)
     lines = [line for section in sections if section for line in (*section, Text())]
     return Group(*lines[:-1])

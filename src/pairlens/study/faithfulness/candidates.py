@@ -48,7 +48,9 @@ class Candidate:
         """The contributions of both texts; none for a rival."""
         if self.rival:
             return []
-        options: dict[str, Any] = {"method": self.method, "reference_terms": self.reference_terms, "tol": self.tol}
+        deletes = isinstance(self.method, Method) and self.method.deletes
+        options: dict[str, Any] = {"method": self.method, "reference_terms": self.reference_terms}
+        options |= {} if deletes else {"tol": self.tol}
         return list(lens.decompose([a, b], measure=measure, level=level, progress=False, **options))
 
     def compare(
