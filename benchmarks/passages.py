@@ -88,7 +88,9 @@ def agreement(e: Explanation, query: np.ndarray, truth: np.ndarray) -> dict[str,
     """Precision of the ten strongest pairs of words, and rank correlation, for the words that are shown."""
     spans = words(e.text_b)
     shown = {(unit.start, unit.end): i for i, unit in enumerate(e.units_b) if unit.kind == "text"}
-    places = [(i, shown[span]) for i, span in enumerate(spans) if span in shown]
+    places = [(i, shown[span]) for i, span in enumerate(spans) if span in shown and np.isfinite(truth[i]).all()]
+    if not places:  # another sentence was opened than in the converged run
+        return {"precision": np.nan, "rank": np.nan, "words": 0}
     rows = [i for i, unit in enumerate(e.units_a) if unit.kind == "text"]
     mine = e.matrix[np.ix_(rows, [column for _, column in places])].ravel()
     true = (query[rows] @ truth[[i for i, _ in places]].T).ravel()
@@ -126,7 +128,7 @@ def main() -> None:
             measured.setdefault(way, []).append({**times, "passes": passes, **found})
             print(i, way, {key: round(value, 3) for key, value in measured[way][-1].items()}, flush=True)
     for way, rows in measured.items():
-        means = {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
+        means = {key: float(np.nanmean([row[key] for row in rows])) for key in rows[0]}
         note("passages", f"{name}, {way}", {"pairs": len(rows), **means})
 
 

@@ -31,7 +31,7 @@ class Banzhaf(Sampled):
         keep: the probability that a unit stays, in the deletions that are to be predicted.
         passes: forward passes per text; by default 4 for each unit but the first three, or 8 per unit with compounds,
             between 48 and 400; for long units such as sentences 2 per unit and 10 more; for the words inside a sentence
-            of a long text 3 per word and 6 more. A text with fewer subsets is solved exactly.
+            of a long text 3 per word. A text with fewer subsets is solved exactly.
         compounds: up to this many pairs of units that act together ("not … good") get a row of their own, each while
             that improves the prediction of held-out deletions.
 
@@ -76,7 +76,7 @@ class Banzhaf(Sampled):
         if self.passes is not None:
             return max(self.passes, players + 1)
         if part:
-            return max(16, 3 * players + 6)
+            return max(16, 3 * players)
         if long:
             return max(16, 2 * players + 10)
         wanted = 8 * players if self.compounds else 4 * players - 12
