@@ -12,12 +12,12 @@ squared length, as a mean over texts and seeds.
 from __future__ import annotations
 
 import argparse
+import importlib
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-import shapiq
 from _results import note
 from passages import pairs_of
 
@@ -93,7 +93,7 @@ def regression(game: Game, passes: int, seed: int) -> np.ndarray:
 
 def rival(game: Game, name: str, passes: int, seed: int) -> np.ndarray:
     """The estimate of one of shapiq's estimators of Shapley values."""
-    approximator = getattr(shapiq.approximator, name)(n=game.players, random_state=seed)
+    approximator = getattr(importlib.import_module("shapiq.approximator"), name)(n=game.players, random_state=seed)
     return approximator.approximate(budget=passes, game=game.score).get_n_order_values(1)
 
 

@@ -44,7 +44,7 @@ class _OtherValues(Sampled):
         """What draws the subsets of one text."""
         return BalancedSampler(players, random)
 
-    def budget(self, players: int, *, long: bool = False) -> int:
+    def budget(self, players: int, *, long: bool = False, part: bool = False) -> int:
         """The forward passes that a text of this many units gets."""
         return min(max(FEWEST, PER_UNIT * players), MOST) if self.passes is None else self.passes
 
