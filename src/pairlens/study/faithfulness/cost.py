@@ -13,6 +13,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
+from pairlens import linalg
+
 T = TypeVar("T")
 FLASH_ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 
@@ -35,6 +37,8 @@ class Operations(TorchDispatchMode):
         packet = func._overloadpacket
         if packet is FLASH_ATTENTION:
             self.total += sdpa_flop_count(*(tensor.shape for tensor in args[:3]))
+        elif packet is linalg.ONEDNN:
+            self.total += 2 * args[0].numel() * len(args[1])
         elif packet in flop_registry:
             self.total += flop_registry[packet](*args, **kwargs, out_val=out)
         return out
