@@ -257,7 +257,7 @@ def test_first_errors_name_the_pair_and_the_text(minilm):
         ):
             several: Any = [(A, B), (B, A), (B, B), bad, (A, B)]
             with pytest.raises(InputError, match=message):
-                list(minilm.explain_many(several, window=window, progress=False))
+                list(minilm.explain_many(several, method="output", window=window, progress=False))
 
 
 def test_first_sparse_vectors_are_taken(minilm):

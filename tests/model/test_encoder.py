@@ -345,6 +345,7 @@ def test_one_lens_in_several_threads(family):
             np.testing.assert_allclose(found, alone, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_lenses_and_encoding_in_several_threads():
     # Forward mode and the choice of attention kernels are the process's, a tokenizer's settings its own: all shared.
     model = zoo.encoder("bert")

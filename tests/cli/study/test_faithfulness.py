@@ -104,6 +104,7 @@ def test_missing_and_empty_data_are_refused(invoke, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_banzhaf_predicts_best_and_shapley_agrees_with_shapley_values_on_the_bundled_model(minilm):
     pairs = [("A man plays guitar on a small stage.", "A person plays old music for some people.")]
     methods = ["banzhaf", "shapley", "output", "rollout", "random"]
