@@ -41,7 +41,9 @@ def headline(e: Explanation) -> str:
         'Mostly man–man (+0.14),'
     """
     least = LEAST * largest_score(e)
-    pairs = [pair for pair in standing_out(e, 2) if abs(pair.value) >= least]
+    # What a sentence does beyond its words has a row of its own, which is no word that a reader could point at.
+    worded = [pair for pair in standing_out(e, e.matrix.size) if "sentence" not in (pair.a.kind, pair.b.kind)]
+    pairs = [pair for pair in worded[:2] if abs(pair.value) >= least]
     loss = _loss(e)
     changes = loss is not None and abs(loss.known.score - e.score) >= least
     parts = [_pairs(pairs, e.score) or "No pair of words stands out"]
