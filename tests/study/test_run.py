@@ -26,7 +26,10 @@ def _few_points(monkeypatch):
     monkeypatch.setattr("pairlens.study.papers.convergence.GAUSS", (1, 8, 32))
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+# The study of convergence takes as long as all others together.
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "convergence" else ()) for name in CATALOGUE]
+)
 def test_every_study_gives_a_table_a_picture_and_a_summary(name, everything, tmp_path):
     result = study.run(name, everything)
     assert not result.skipped

@@ -117,6 +117,7 @@ def test_long_texts_show_their_sentences_at_once_and_words_as_they_come(opened):
         assert page.locator("#picture .pl-chip").filter(has_text="as a whole").count() > 0
 
 
+@pytest.mark.slow
 def test_a_link_gives_the_same_view_in_a_new_page(opened, chromium):
     with opened(a=A, b=B) as page:
         page.get_by_label("Method").select_option("integrated-jacobian")

@@ -19,6 +19,7 @@ def rows_without_seconds(result: FaithfulnessResult) -> list[dict[str, Any]]:
     return [{name: row[name] for name in row if not name.startswith("seconds")} for row in result.table]
 
 
+@pytest.mark.slow
 def test_resumed_run_equals_uninterrupted_run_and_evaluates_no_pair_twice(lens, tmp_path, monkeypatch):
     candidates = make_candidates(lens, methods=["banzhaf", "output", "random"], passes=[16])
     settings = JudgeSettings(checks=1)
